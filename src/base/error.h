@@ -12,7 +12,7 @@
 #include "base/mirror_wire.h"
 
 #define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
 /* clang-format off */
 #define WIRE_ERRORS(X) \

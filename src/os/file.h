@@ -69,6 +69,7 @@ MUST_CHECK enum error fs_rename(struct fs *fs, const char *from, const char *to)
 MUST_CHECK enum error fs_sync_dir(struct fs *fs, const char *path);
 MUST_CHECK enum error fs_list(struct fs *fs, const char *path, enum error (*visit)(void *arg, const char *name, bool is_dir), void *arg);
 MUST_CHECK enum error fs_lock(struct fs *fs, const char *path, struct file **ret_file);
+/* The outputs may be NULL. */
 MUST_CHECK enum error fs_stat(struct fs *fs, const char *path, bool *ret_is_dir, uint64_t *ret_size, int64_t *ret_mtime_ms);
 MUST_CHECK enum error fs_space(struct fs *fs, const char *path, uint64_t *ret_total, uint64_t *ret_usable);
 bool fs_exists(struct fs *fs, const char *path);
