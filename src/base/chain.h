@@ -1,7 +1,7 @@
 /* Chain: an output made of pieces, each memory or a range of a file, written with writev and sendfile (nginx's idea).
  *
  * Small appends are collected in blocks that the chain owns; larger memory is referenced and released when its piece has been
- * consumed or the chain ends. One thread at a time; the release callbacks run on the thread that consumes. */
+ * consumed or the chain ends. A chain stays where it was initialised (its list points at it); chain_splice moves. One thread at a time; the release callbacks run on the thread that consumes. */
 #ifndef KAGAMI_BASE_CHAIN_H
 #define KAGAMI_BASE_CHAIN_H
 
@@ -16,7 +16,7 @@
 enum chain_kind { CHAIN_OWNED, CHAIN_REF, CHAIN_FILE };
 
 struct chain_piece {
-    STAILQ_ENTRY(chain_piece) link;
+    TAILQ_ENTRY(chain_piece) link;
     enum chain_kind kind;
     const uint8_t *mem;  /* OWNED, REF: the next byte */
     uint64_t pos;        /* FILE: position of the next byte in fd */
@@ -28,7 +28,7 @@ struct chain_piece {
 };
 
 struct chain {
-    STAILQ_HEAD(chain_pieces, chain_piece) pieces;
+    TAILQ_HEAD(chain_pieces, chain_piece) pieces;
     size_t len; /* bytes in all */
 };
 
