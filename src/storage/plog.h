@@ -3,11 +3,11 @@
  * A folder TOPIC-N with segments (.log .index .timeindex .txnindex), producer snapshots (.snapshot), leader-epoch-checkpoint and
  * partition.metadata. It knows no socket, no topic's meaning, no broker.
  *
- * Threads: a log is guarded by its owner's mutex (the partition); every call needs it unless it says "no lock". What a read returns
- * (references to segments) may be used without it.
- * Errors: Kafka's codes where a client is to see them; ERR_IO and ERR_NO_SPACE from the disk. After ERR_IO from a write or a sync the log is
- * failed: every later append, flush and truncation answers KAFKA_STORAGE_ERROR. A failed append changes no state in memory, and what it
- * may have left on disk is cut off before the next one. */
+ * Threads: a log is guarded by its owner's mutex (the partition); every call needs it unless it says "no lock". What a read
+ * returns (references to segments) may be used without it. Errors: Kafka's codes where a client is to see them; ERR_IO and
+ * ERR_NO_SPACE from the disk. After ERR_IO from a write or a sync the log is failed: every later append, flush and truncation
+ * answers KAFKA_STORAGE_ERROR. A failed append changes no state in memory, and what it may have left on disk is cut off before
+ * the next one. */
 #ifndef KAGAMI_STORAGE_PLOG_H
 #define KAGAMI_STORAGE_PLOG_H
 
@@ -42,17 +42,25 @@ struct plog_config {
 struct plog_params {
     struct fs *fs;
     const struct clock *clock;
-    const char *dir;           /* the partition's folder; created when absent */
-    const char *cluster_id;    /* our own: barriers of this writer act, others are passive (spec section 5) */
-    struct uuid topic_id;      /* zero: not known; written to partition.metadata, compared with it (INCONSISTENT_TOPIC_ID) */
+    const char *dir;        /* the partition's folder; created when absent */
+    const char *cluster_id; /* our own: barriers of this writer act, others are passive (spec section 5) */
+    struct uuid topic_id;   /* zero: not known; written to partition.metadata, compared with it (INCONSISTENT_TOPIC_ID) */
     struct plog_config config;
-    int64_t recovery_point;    /* from the checkpoint; 0 without one */
-    int64_t log_start_offset;  /* from the checkpoint; -1 without one */
-    int64_t high_watermark;    /* from the checkpoint; -1 without one */
-    bool clean_shutdown;       /* no recovery is needed */
-    /* Something an operator should know (a torn tail cut off, an index rebuilt, a barrier replayed); the log's owner logs it. May be NULL. */
+    int64_t recovery_point;   /* from the checkpoint; 0 without one */
+    int64_t log_start_offset; /* from the checkpoint; -1 without one */
+    int64_t high_watermark;   /* from the checkpoint; -1 without one */
+    bool clean_shutdown;      /* no recovery is needed */
+    /* Something an operator should know (a torn tail cut off, an index rebuilt, a barrier replayed); the log's owner logs it. May
+     * be NULL. */
     void (*event)(void *arg, const char *dir, const char *text);
     void *event_arg;
+    /* The recovery point fell (truncation, restart): the owner of the checkpoint files writes them before it returns, since what
+     * is written next may lie below the old recovery point (Kafka: LogManager.truncateTo). Called with the log's lock. NULL: the
+     * log stands alone. */
+    enum error (*checkpoint)(void *arg);
+    /* A write or sync failed and the log with it; once. Called with the log's lock. May be NULL. */
+    void (*failed)(void *arg, const char *dir, enum error error);
+    void *owner_arg; /* of checkpoint and failed */
 };
 
 struct plog;
@@ -66,29 +74,31 @@ void plog_set_config(struct plog *log, const struct plog_config *config);
 /* ---- Appending ---- */
 
 struct plog_appended {
-    int64_t base_offset;        /* of the first record; for a duplicate: of the batch that was written then */
+    int64_t base_offset; /* of the first record; for a duplicate: of the batch that was written then */
     int64_t last_offset;
     int64_t log_append_time_ms; /* -1 with CreateTime (a duplicate: its batch's timestamp, as Kafka answers) */
     int64_t log_start_offset;
-    bool duplicate;             /* nothing was written */
-    int64_t max_producer_id;    /* highest PID in what was appended, -1 for none */
+    bool duplicate;          /* nothing was written */
+    int64_t max_producer_id; /* highest PID in what was appended, -1 for none */
     int batches;
 };
 
-/* What a client (or coordinator) sent, after validate_records() (no lock) prepared it: offsets and leader epoch are assigned in place, sequences
- * and epochs checked (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, ..), duplicates found. */
-MUST_CHECK enum error plog_append_client(struct plog *log, struct validated *records, int32_t leader_epoch, struct plog_appended *ret_appended,
+/* What a client (or coordinator) sent, after validate_records() (no lock) prepared it: offsets and leader epoch are assigned in
+ * place, sequences and epochs checked (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, ..), duplicates found. */
+MUST_CHECK enum error plog_append_client(struct plog *log, struct validated *records, int32_t leader_epoch,
+                                         struct plog_appended *ret_appended, struct problem *problem);
+
+/* Whole batches as a leader elsewhere wrote them: stored byte for byte; no client check applies. Base offsets must rise and the
+ * first must be >= LEO (a gap is legal). The caller has checked sizes, magic and CRC of each batch (batch_scan). Barriers act by
+ * the one rule. */
+MUST_CHECK enum error plog_append_copied(struct plog *log, struct bytes batches, struct plog_appended *ret_appended,
                                          struct problem *problem);
 
-/* Whole batches as a leader elsewhere wrote them: stored byte for byte; no client check applies. Base offsets must rise and the first must be >=
- * LEO (a gap is legal). The caller has checked sizes, magic and CRC of each batch (batch_scan). Barriers act by the one rule. */
-MUST_CHECK enum error plog_append_copied(struct plog *log, struct bytes batches, struct plog_appended *ret_appended, struct problem *problem);
-
 /* Control batches of our own, at the given leader epoch. */
-MUST_CHECK enum error plog_append_marker(struct plog *log, int64_t producer_id, int16_t producer_epoch, bool commit, int32_t coordinator_epoch,
-                                         int32_t leader_epoch, struct plog_appended *ret_appended);
-/* MIRROR_PID_RESET of our own cluster; *ret_expired is the number of producer entries dropped. The append comes first, then the state: a failed
- * append changes nothing. Durable only after the next flush. */
+MUST_CHECK enum error plog_append_marker(struct plog *log, int64_t producer_id, int16_t producer_epoch, bool commit,
+                                         int32_t coordinator_epoch, int32_t leader_epoch, struct plog_appended *ret_appended);
+/* MIRROR_PID_RESET of our own cluster; *ret_expired is the number of producer entries dropped. The append comes first, then the
+ * state: a failed append changes nothing. Durable only after the next flush. */
 MUST_CHECK enum error plog_append_barrier(struct plog *log, struct str source_cluster_id, int8_t scope, int32_t leader_epoch,
                                           struct plog_appended *ret_appended, int *ret_expired);
 /* Whether the last batch is a barrier of this cluster; its leader epoch. */
@@ -96,8 +106,9 @@ bool plog_ends_with_own_barrier(struct plog *log, int32_t *ret_leader_epoch);
 
 /* ---- Durability ---- */
 
-/* fdatasync in three steps, so that it blocks nobody: begin (locked) pins what is to be synced; run (no lock, helper) syncs; end (locked) moves the
- * recovery point to the LEO of begin. An error of run or end fails the log. One flush at a time per log (assert). */
+/* fdatasync in three steps, so that it blocks nobody: begin (locked) pins what is to be synced; run (no lock, helper) syncs; end
+ * (locked) moves the recovery point to the LEO of begin. An error of run or end fails the log. One flush at a time per log
+ * (assert). */
 struct plog_flush {
     struct plog *log;
     int64_t offset; /* LEO at begin: everything below is durable after end */
@@ -109,16 +120,26 @@ enum error plog_flush_run(struct plog_flush *flush);
 enum error plog_flush_end(struct plog_flush *flush, enum error run_result);
 /* All three at once, for callers that may block. */
 MUST_CHECK enum error plog_flush_now(struct plog *log);
-bool plog_failed(const struct plog *log);
-void plog_fail(struct plog *log); /* the log directory was taken out of service */
+bool plog_failed(const struct plog *log); /* no lock */
+void plog_fail(struct plog *log);         /* the log directory was taken out of service; no lock */
 
 /* ---- Offsets ---- */
 
+/* What the checkpoint files hold, as it stands this moment. No lock: each is an atomic. */
+struct plog_checkpoint {
+    int64_t recovery_point, log_start_offset, high_watermark;
+};
+struct plog_checkpoint plog_checkpoint_values(const struct plog *log);
+struct uuid plog_topic_id(const struct plog *log); /* of partition.metadata; zero: none. No lock */
+/* Gives a log without one its topic id, durably; INCONSISTENT_TOPIC_ID when it has another. */
+MUST_CHECK enum error plog_set_topic_id(struct plog *log, struct uuid topic_id);
+const char *plog_dir(const struct plog *log); /* no lock */
+
 int64_t plog_start_offset(const struct plog *log);
-int64_t plog_end_offset(const struct plog *log);    /* LEO */
+int64_t plog_end_offset(const struct plog *log); /* LEO */
 int64_t plog_high_watermark(const struct plog *log);
 void plog_set_high_watermark(struct plog *log, int64_t hw); /* never falls but by truncation; kept in [log start, LEO] */
-int64_t plog_last_stable_offset(const struct plog *log);    /* min(HW, first offset of an open or not yet replicated transaction) */
+int64_t plog_last_stable_offset(const struct plog *log); /* min(HW, first offset of an open or not yet replicated transaction) */
 int64_t plog_recovery_point(const struct plog *log);
 uint64_t plog_size_bytes(const struct plog *log);
 int plog_segment_count(const struct plog *log);
@@ -136,7 +157,8 @@ struct plog_time_offset {
     int32_t leader_epoch;
 };
 /* First record with timestamp >= the given one, below upper_offset. Reads segments: may block. */
-MUST_CHECK enum error plog_offset_for_time(struct plog *log, int64_t timestamp, int64_t upper_offset, struct plog_time_offset *ret_offset);
+MUST_CHECK enum error plog_offset_for_time(struct plog *log, int64_t timestamp, int64_t upper_offset,
+                                           struct plog_time_offset *ret_offset);
 /* ListOffsets -3: the record with the highest timestamp (the first such); none when it is at or beyond upper_offset. */
 MUST_CHECK enum error plog_offset_of_max_time(struct plog *log, int64_t upper_offset, struct plog_time_offset *ret_offset);
 int32_t plog_epoch_of_offset(const struct plog *log, int64_t offset); /* -1 unknown */
@@ -146,7 +168,7 @@ int32_t plog_epoch_of_offset(const struct plog *log, int64_t offset); /* -1 unkn
 struct plog_slice {
     struct segment *segment; /* referenced; NULL for an empty answer */
     uint64_t pos;
-    size_t len;              /* whole batches, unless the caller's limit cuts the last one (never: see plog_read) */
+    size_t len; /* whole batches, unless the caller's limit cuts the last one (never: see plog_read) */
 };
 
 struct plog_aborted {
@@ -154,9 +176,11 @@ struct plog_aborted {
     int64_t first_offset;
 };
 
-/* Batches from the one that holds `offset`, up to max_bytes but never beyond upper_offset, one segment at the most. Ends at a batch boundary, so
- * that nothing is cut; when min_one and the first batch alone is larger, that batch is taken whole. OFFSET_OUT_OF_RANGE outside [log start, LEO]. */
-MUST_CHECK enum error plog_read(struct plog *log, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one, struct plog_slice *ret_slice);
+/* Batches from the one that holds `offset`, up to max_bytes but never beyond upper_offset, one segment at the most. Ends at a
+ * batch boundary, so that nothing is cut; when min_one and the first batch alone is larger, that batch is taken whole.
+ * OFFSET_OUT_OF_RANGE outside [log start, LEO]. */
+MUST_CHECK enum error plog_read(struct plog *log, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one,
+                                struct plog_slice *ret_slice);
 void plog_slice_release(struct plog_slice *slice); /* no lock */
 /* Puts the slice on a chain (sendfile where the file has an fd, else read); the chain takes over the reference. No lock. */
 MUST_CHECK enum error plog_slice_to_chain(struct plog_slice *slice, struct chain *out);
@@ -168,12 +192,13 @@ MUST_CHECK enum error plog_aborted_for(struct plog *log, int64_t offset, const s
 
 /* ---- Truncation, retention ---- */
 
-/* Cuts to LEO = offset (whole batches; a batch that contains it goes). Producer state is rebuilt: entries that a barrier expired come back when the
- * barrier goes. Durable when it returns. */
+/* Cuts to LEO = offset (whole batches; a batch that contains it goes). Producer state is rebuilt: entries that a barrier expired
+ * come back when the barrier goes. Durable when it returns. */
 MUST_CHECK enum error plog_truncate_to(struct plog *log, int64_t offset);
 /* Empties the log and starts it at offset. Durable when it returns. */
 MUST_CHECK enum error plog_restart_at(struct plog *log, int64_t offset);
-/* DeleteRecords, and the source's log start of a mirror: may fall inside a batch; at most HW. Whole segments below it are removed. */
+/* DeleteRecords, and the source's log start of a mirror: may fall inside a batch; at most HW. Whole segments below it are
+ * removed. */
 MUST_CHECK enum error plog_set_start_offset(struct plog *log, int64_t offset);
 /* Time and size retention, below HW; how many segments were marked for removal. Rolls the active segment when it is due. */
 MUST_CHECK enum error plog_apply_retention(struct plog *log, int *ret_removed);
