@@ -1,0 +1,67 @@
+/* One request from the wire on its way through a handler, and the contract of handlers.
+ *
+ * dispatch.c reads the header, checks version and authorisation, decodes the body into the request's arena and calls the handler of server/handlers.h on
+ * the connection's loop. A handler answers exactly once, now or later, on that loop: request_respond, request_respond_chain or request_close. After the call
+ * the request is gone. One request is in flight per connection, so requests of one connection never meet.
+ *
+ * A handler that blocks (disk, metadata writes) uses request_run. When the connection ends while a handler waits, `cancelled` is set and the hook of
+ * request_on_cancel runs; the handler still has to end the request (the answer is then dropped). */
+#ifndef KAGAMI_SERVER_REQUEST_H
+#define KAGAMI_SERVER_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/chain.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "os/helpers.h"
+#include "os/loop.h"
+#include "proto/messages.h"
+#include "proto/proto.h"
+
+struct server;
+struct conn;
+
+struct request {
+    struct server *server;   /* server/server.h */
+    struct loop *loop;       /* the connection's; all but `work` of request_run happens on it */
+    struct arena arena;      /* decoded body, response and whatever the handler needs; freed after the answer */
+    const struct proto_api *api;
+    int16_t api_key;
+    int16_t version;         /* offered: checked */
+    int32_t correlation_id;
+    struct str client_id;    /* null when the client gave none */
+    const void *body;        /* struct NAME_request, decoded */
+    struct str peer;         /* "ip:port" */
+    bool cancelled;          /* the connection ended: no need to work on */
+    void *state;             /* the handler's own, e.g. in the arena */
+
+    /* dispatch.c's and request_run's own */
+    struct conn *conn;
+    struct bytes frame;      /* the request's bytes: what views in the body point into */
+    void (*on_cancel)(struct request *r);
+    struct helper_job job;
+    void (*work)(struct request *r);
+    void (*done)(struct request *r);
+};
+
+/* `response` is the struct of the API's response; views in it need to live only until the call returns (record chains are spliced). Ends the request. */
+void request_respond(struct request *r, const void *response);
+/* Closes the connection without an answer (what Kafka does with what it cannot parse: facts 1). Logs the reason at INFO. Ends the request. */
+void request_close(struct request *r, const char *reason);
+/* Ends a request that gets no answer (Produce with acks 0); the connection goes on. */
+void request_no_response(struct request *r);
+/* Runs work on a helper thread, then done on the loop. The arena belongs to work meanwhile. */
+void request_run(struct request *r, void (*work)(struct request *r), void (*done)(struct request *r));
+/* hook runs on the loop when the connection ends before the answer; NULL takes it back. The hook may end the request. */
+void request_on_cancel(struct request *r, void (*hook)(struct request *r));
+
+/* Arena memory for handlers: never NULL (an answer is bounded by what was asked; above the arena's limit the process would have refused the request). */
+void *request_alloc(struct request *r, size_t size);                /* zeroed */
+void *request_calloc(struct request *r, size_t count, size_t size); /* zeroed */
+/* The problem's line as a string in the arena, for error_message fields. */
+struct str request_problem_text(struct request *r, const struct problem *problem);
+
+#endif
