@@ -3,8 +3,8 @@
  *
  *   key                      int16 version, int16 type
  *   value ABORT, COMMIT      int16 version, int32 coordinator epoch
- *   value MIRROR_PID_RESET   flexible message: int16 version = 0; SourceClusterId compact string; tagged fields: 0
- * WriterClusterId compact string, 1 Scope int8. Unknown tags are skipped; absent ones have their default
+ *   value MIRROR_PID_RESET   flexible message: int16 version = 0; SourceClusterId compact string; tagged fields:
+ *                            0 WriterClusterId compact string, 1 Scope int8. Unknown tags are skipped
  *
  * Values of a higher version are read as the highest known one (as Kafka does). Any thread. */
 #ifndef KAGAMI_CODEC_CONTROL_H

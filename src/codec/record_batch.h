@@ -6,16 +6,20 @@
  *    12  int32  PartitionLeaderEpoch   a broker assigns it: outside the CRC
  *    16  int8   Magic                  2
  *    17  uint32 CRC                    CRC-32C of everything from Attributes to the end
- *    21  int16  Attributes             bits 0-2 codec, 3 timestamp type (1 = LogAppendTime), 4 transactional, 5 control, 6
- * BaseTimestamp is a delete horizon 23  int32  LastOffsetDelta        last offset - BaseOffset; compaction keeps it though the
- * last record may be gone 27  int64  BaseTimestamp          milliseconds; records hold deltas to it 35  int64  MaxTimestamp with
- * LogAppendTime: the timestamp of every record 43  int64  ProducerId             -1: none 51  int16  ProducerEpoch 53  int32
- * BaseSequence           -1: none 57  int32  RecordsCount           0 is legal: compaction leaves empty batches behind for their
- * producer's sake 61  records, compressed as one by the codec of Attributes
+ *    21  int16  Attributes             bits 0-2 codec, 3 timestamp type (1 = LogAppendTime), 4 transactional, 5 control,
+ *                                      6 BaseTimestamp is a delete horizon
+ *    23  int32  LastOffsetDelta        last offset - BaseOffset; compaction keeps it though the last record may be gone
+ *    27  int64  BaseTimestamp          milliseconds; records hold deltas to it
+ *    35  int64  MaxTimestamp           with LogAppendTime: the timestamp of every record
+ *    43  int64  ProducerId             -1: none
+ *    51  int16  ProducerEpoch
+ *    53  int32  BaseSequence           -1: none
+ *    57  int32  RecordsCount           0 is legal: compaction leaves empty batches behind for their producer's sake
+ *    61  records, compressed as one by the codec of Attributes
  *
  * A record: varint length of what follows; int8 attributes (0); varlong timestamp delta; varint offset delta; varint key length
- * (-1 null), key; varint value length (-1 null), value; varint header count; headers {varint key length, key, varint value length
- * (-1 null), value}.
+ * (-1 null), key; varint value length (-1 null), value; varint header count; headers {varint key length, key, varint value
+ * length (-1 null), value}.
  *
  * Pure functions on memory that the caller owns; any thread; nothing is allocated here but in batch_records() and
  * batch_recompress(). The accessors believe that BATCH_OVERHEAD bytes are there: use them behind batch_check_header(),
