@@ -1,0 +1,44 @@
+# Thin front of CMake. `make help` lists the targets.
+BUILD := build
+JOBS := $(shell nproc)
+PREFIX ?= /usr/local
+PRESET_FLAGS := -G Ninja
+
+.PHONY: all help build-packages check-packages demo check units install clean fuzz sanitize
+
+all: build-packages $(BUILD)/build.ninja ## build build/kagamid and build/kagami (optimised, assertions on)
+	@cmake --build $(BUILD) --target kagamid kagami
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
+
+build-packages:
+	@scripts/install-packages build
+
+check-packages:
+	@scripts/install-packages check
+
+$(BUILD)/build.ninja: | build-packages
+	@cmake -S . -B $(BUILD) $(PRESET_FLAGS) > $(BUILD).configure.log 2>&1 || { cat $(BUILD).configure.log; exit 1; }; mv $(BUILD).configure.log $(BUILD)/
+
+demo: all check-packages ## the main job, shown: mirror a Kafka, lose it, take over
+	@scripts/demo
+
+check: check-packages all ## build and run all tests; what ran and what was skipped stands at the end
+	@scripts/check $(BUILD)/check -DKAGAMI_TEST_HOOKS=ON
+
+units: check-packages ## only the unit tests
+	@scripts/check $(BUILD)/check -DKAGAMI_TEST_HOOKS=ON -- -L unit
+
+sanitize: check-packages ## all tests under address+undefined, then under thread sanitizer
+	@scripts/check $(BUILD)/asan -DKAGAMI_TEST_HOOKS=ON -DCMAKE_BUILD_TYPE=Debug -DKAGAMI_SANITIZE=address,undefined
+	@scripts/check $(BUILD)/tsan -DKAGAMI_TEST_HOOKS=ON -DCMAKE_BUILD_TYPE=Debug -DKAGAMI_SANITIZE=thread
+
+fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
+	@scripts/fuzz
+
+install: all ## install the programs, man pages and completion under PREFIX
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove everything that was built
+	@rm -rf $(BUILD)
