@@ -19,7 +19,6 @@
 #include "base/uuid.h"
 #include "os/file.h"
 #include "os/helpers.h"
-#include "os/mutex.h"
 #include "os/random.h"
 #include "storage/plog.h"
 
@@ -42,6 +41,9 @@ struct log_manager_params {
     /* The directory failed (an fsync or a write): it is out of service and every log in it answers KAFKA_STORAGE_ERROR. Once. As
      * event: must not lock partitions, so post it. May be NULL. */
     void (*failed)(void *arg, const char *dir, const char *text);
+    /* Background work locks an adopted log's owner: lock returns its log, or NULL (and nothing locked) when the owner is done with it. */
+    struct plog *(*lock)(void *owner);
+    void (*unlock)(void *owner);
     void *arg;
 };
 
@@ -80,9 +82,9 @@ MUST_CHECK enum error log_manager_get(struct log_manager *manager, struct str to
 MUST_CHECK enum error log_manager_create_log(struct log_manager *manager, struct str topic, int32_t partition,
                                              struct uuid topic_id, const struct plog_config *config, struct plog **ret_log,
                                              struct problem *problem);
-/* From now on background work (retention, producer expiry, removal) visits the log, under `lock`. */
-void log_manager_adopt(struct log_manager *manager, struct plog *log, struct mutex *lock);
-/* Waits for background work on the log and keeps it away: before `lock` goes. No partition lock. The log stays open. */
+/* From now on background work (flush of rolled segments, retention, producer expiry) visits the log, under params.lock(owner). */
+void log_manager_adopt(struct log_manager *manager, struct plog *log, void *owner);
+/* Waits for background work on the log and keeps it away: before the owner goes. No partition lock. The log stays open, and the manager's. */
 void log_manager_release(struct log_manager *manager, struct plog *log);
 /* Closes the log and renames its folder to TOPIC-N.UUID-delete, durably; its files go after file.delete.delay.ms. Nobody uses the
  * log any more (slices that were read may live on). Works for one that could not be opened. Blocks; no partition lock. */
