@@ -7,10 +7,11 @@
  * The bytes on the wire are Kafka's:
  *   gzip    RFC 1952; several members in a row are one stream.
  *   snappy  written in the framing of snappy-java: 82 'SNAPPY' 00, int32 version 1, int32 lowest compatible version 1, then
- * blocks of {int32 length, raw snappy of at most 32 KiB of data}. Read: that, or one raw snappy block (as librdkafka and
- * snappy-java do). lz4     LZ4 frames with independent blocks. Linked blocks are refused, as Kafka does (Lz4BlockInputStream):
- * its clients could not read them. Checksums are verified where the frame has them. zstd    RFC 8878 frames; windows of up to 128
- * MiB (what Kafka's reader takes). */
+ *           blocks of {int32 length, raw snappy of at most 32 KiB of data}. Read: that, or one raw snappy block (as
+ *           librdkafka and snappy-java do).
+ *   lz4     one LZ4 frame with independent blocks. Linked blocks are refused, as Kafka does (Lz4BlockInputStream): its clients
+ *           could not read them. Checksums are verified where the frame has them.
+ *   zstd    RFC 8878 frames, several in a row are one stream; windows of up to 128 MiB (what Kafka's reader takes). */
 #ifndef KAGAMI_CODEC_COMPRESS_H
 #define KAGAMI_CODEC_COMPRESS_H
 

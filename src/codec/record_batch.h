@@ -314,7 +314,7 @@ bool record_header_next(struct bytes *headers, struct record_header *ret_header)
 /* ---- Encoding anew ---- */
 
 /* Appends to *out the batch with its records compressed by another codec; all other fields stay, the CRC is new. `records` are
- * the decompressed ones (batch_records). ERR_TOO_LARGE when the result does not fit a batch. */
+ * the decompressed ones (batch_records); neither may lie in *out. ERR_TOO_LARGE when the result does not fit a batch. */
 MUST_CHECK enum error batch_recompress(const uint8_t *b, struct bytes records, int codec, int level, struct buf *out);
 
 #endif
