@@ -1,8 +1,9 @@
 /* Files and folders behind a vtable: the only way to a disk. A test gives a simulated one that cuts the power, tears unsynced
  * writes or fails the k-th operation.
  *
- * All calls block. A file may be used by several threads at once (pread, pwrite, sync and size are independent of each other; what a
- * concurrent pread sees of a pwrite under way is undefined). Errors: ERR_IO, ERR_NO_SPACE, ERR_NOT_FOUND, ERR_EXISTS, ERR_LOCKED. */
+ * All calls block. A file may be used by several threads at once (pread, pwrite, sync and size are independent of each other;
+ * what a concurrent pread sees of a pwrite under way is undefined). Errors: ERR_IO, ERR_NO_SPACE, ERR_NOT_FOUND, ERR_EXISTS,
+ * ERR_LOCKED. */
 #ifndef KAGAMI_OS_FILE_H
 #define KAGAMI_OS_FILE_H
 
@@ -77,7 +78,8 @@ bool fs_exists(struct fs *fs, const char *path);
 MUST_CHECK enum error fs_remove_tree(struct fs *fs, const char *path);
 /* Whole file behind *out; ERR_TOO_LARGE above limit, before memory is taken. */
 MUST_CHECK enum error fs_read_file(struct fs *fs, const char *path, size_t limit, struct buf *out);
-/* Replaces path durably and atomically: write path.tmp, sync, rename, sync of the folder. After a crash the old or the new content stands. */
+/* Replaces path durably and atomically: write path.tmp, sync, rename, sync of the folder. After a crash the old or the new
+ * content stands. */
 MUST_CHECK enum error fs_write_atomic(struct fs *fs, const char *path, const void *data, size_t len);
 
 void file_close(struct file *f); /* NULL is OK */

@@ -1,5 +1,5 @@
-/* Helper threads: a few threads that take what blocks (fsync, cold reads, recovery, file removal, DNS). Jobs start in order; their
- * `done` is posted to a loop, or runs on the helper when loop is NULL. */
+/* Helper threads: a few threads that take what blocks (fsync, cold reads, recovery, file removal, DNS). Jobs start in order;
+ * their `done` is posted to a loop, or runs on the helper when loop is NULL. */
 #ifndef KAGAMI_OS_HELPERS_H
 #define KAGAMI_OS_HELPERS_H
 

@@ -1,5 +1,5 @@
-/* Event loop: one thread, epoll, timers and a mailbox. All calls belong to the loop's own thread (or to before loop_run) but loop_post
- * and loop_stop, which any thread may use. Callbacks run one at a time and may call everything here. */
+/* Event loop: one thread, epoll, timers and a mailbox. All calls belong to the loop's own thread (or to before loop_run) but
+ * loop_post and loop_stop, which any thread may use. Callbacks run one at a time and may call everything here. */
 #ifndef KAGAMI_OS_LOOP_H
 #define KAGAMI_OS_LOOP_H
 
@@ -42,24 +42,27 @@ struct loop_timer { /* embedded; zero-initialised is a stopped timer */
 };
 /* (Re)starts: fires once after delay_ms. */
 void loop_timer_start(struct loop *loop, struct loop_timer *t, int64_t delay_ms, void (*fire)(struct loop_timer *t));
-void loop_timer_stop(struct loop_timer *t);
+void loop_timer_stop(struct loop_timer *t); /* safe inside any callback */
 static inline bool loop_timer_running(const struct loop_timer *t) { return t->heap_index != 0; }
 
 struct loop_task { /* embedded; must stay valid until it ran; may be in one mailbox at a time */
     struct loop_task *next;
     void (*run)(struct loop_task *task);
 };
-/* Runs task->run on the loop's thread, in the order of posting. From any thread. Posting from the loop itself runs it in the next round. */
+/* Runs task->run on the loop's thread, in the order of posting. From any thread. Posting from the loop itself runs it in the
+ * next round. */
 void loop_post(struct loop *loop, struct loop_task *task);
 
 struct loop_hook { /* called before the loop sleeps, each round */
     LIST_ENTRY(loop_hook) link;
     void (*before_sleep)(struct loop_hook *hook);
+    struct loop *loop; /* NULL when not added */
 };
+/* A hook may add and remove hooks, itself too. */
 void loop_hook_add(struct loop *loop, struct loop_hook *hook);
 void loop_hook_remove(struct loop_hook *hook);
 
-/* N loops on N threads. */
+/* N loops on N threads (os/thread.h: they take no signals). */
 struct loop_group;
 MUST_CHECK enum error loop_group_start(const struct clock *clock, int count, struct loop_group **ret_group);
 void loop_group_stop(struct loop_group *group); /* stops and joins, then destroys the loops; NULL is OK */

@@ -1,5 +1,5 @@
-/* Mutex that knows its holder, so that "the caller holds the lock" can be asserted. Never recursive. Lock order: group, partition, log manager,
- * mailbox (design: two partitions are never locked together). */
+/* Mutex that knows its holder, so that "the caller holds the lock" can be asserted. Never recursive. Lock order: group,
+ * partition, log manager, mailbox (design: two partitions are never locked together). */
 #ifndef KAGAMI_OS_MUTEX_H
 #define KAGAMI_OS_MUTEX_H
 
