@@ -10,6 +10,8 @@
 #define LIMIT_DECODE_ARENA_BYTES (256 * 1024 * 1024)
 /* One decompressed batch: what a record batch may hold at most, against decompression bombs. */
 #define LIMIT_DECOMPRESSED_BYTES (256 * 1024 * 1024)
+/* Longest string on the wire, in compact form too (Kafka's generated code refuses longer ones). */
+#define LIMIT_WIRE_STRING 32767
 /* Kafka's limit on topic names (the folder name is topic-partition and must fit in 255). */
 #define LIMIT_TOPIC_NAME 249
 /* Partitions of one topic that CreateTopics takes, against typing errors. */
