@@ -331,5 +331,6 @@ void loop_run(struct loop *loop)
 {
     while (!atomic_load(&loop->stopping))
         loop_step(loop, -1);
+    run_mail(loop); /* what was posted before the stop */
     atomic_store(&loop->stopping, false);
 }

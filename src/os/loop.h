@@ -14,7 +14,7 @@ struct loop;
 
 MUST_CHECK enum error loop_create(const struct clock *clock, struct loop **ret_loop);
 void loop_destroy(struct loop *loop); /* NULL is OK; not while it runs. Tasks still in the mailbox are dropped */
-void loop_run(struct loop *loop);     /* until loop_stop */
+void loop_run(struct loop *loop);     /* until loop_stop; tasks posted before it still run */
 void loop_stop(struct loop *loop);
 /* One round: waits at most max_wait_ms (-1: for ever) and runs what is due. For tests and the command line. */
 void loop_step(struct loop *loop, int max_wait_ms);

@@ -308,12 +308,12 @@ enum error socket_readv(int fd, const struct iovec *iov, int iov_count, size_t *
     return OK;
 }
 
-enum error socket_writev(int fd, const struct iovec *iov, int iov_count, size_t *ret_written)
+enum error socket_writev(int fd, const struct iovec *iov, int iov_count, bool more, size_t *ret_written)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = (size_t)MIN(iov_count, IOV_MAX)};
     ssize_t n;
     do
-        n = sendmsg(fd, &message, MSG_NOSIGNAL);
+        n = sendmsg(fd, &message, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return io_error();

@@ -48,7 +48,8 @@ enum error socket_error(int fd, int *ret_errno); /* SO_ERROR */
  * ERR_CLOSED: the peer closed or the connection broke; for socket_sendfile also ERR_IO (the file could not be read) and
  * ERR_TRUNCATED (it ends at or before pos). */
 MUST_CHECK enum error socket_readv(int fd, const struct iovec *iov, int iov_count, size_t *ret_read);
-MUST_CHECK enum error socket_writev(int fd, const struct iovec *iov, int iov_count, size_t *ret_written);
+/* more: further bytes follow at once, so a short packet may wait for them (MSG_MORE). */
+MUST_CHECK enum error socket_writev(int fd, const struct iovec *iov, int iov_count, bool more, size_t *ret_written);
 MUST_CHECK enum error socket_sendfile(int fd, int file_fd, uint64_t pos, size_t len, size_t *ret_written);
 char *socket_peer_text(int fd, char out[SOCKET_TEXT_MAX]);
 char *socket_local_ip(int fd, char out[SOCKET_TEXT_MAX]);
