@@ -69,6 +69,10 @@ enum error lz4_decompress(struct bytes in, struct output *out)
     if (t->lz4_dctx == NULL)
         ASSERT(!LZ4F_isError(LZ4F_createDecompressionContext(&t->lz4_dctx, LZ4F_VERSION)));
     error = read_frame(t->lz4_dctx, in, out);
-    LZ4F_resetDecompressionContext(t->lz4_dctx);
+    if (error != OK) {
+        /* liblz4 1.9.4's reset keeps the content size that an unfinished frame still owed, and holds the next frame to it. */
+        LZ4F_freeDecompressionContext(t->lz4_dctx);
+        t->lz4_dctx = NULL;
+    }
     return error;
 }
