@@ -23,6 +23,7 @@
 #include "base/uuid.h"
 #include "os/helpers.h"
 #include "os/loop.h"
+#include "os/mutex.h"
 #include "storage/plog.h"
 
 struct partition;
@@ -45,15 +46,17 @@ enum append_origin {
                     */
 };
 
-/* Takes over the log. The partition has one reference, the caller's; writable by clients, leader epoch max(leader_epoch, the
- * log's latest). */
-struct partition *partition_create(struct partition_env *env, struct str topic, const struct uuid *topic_id, int32_t index,
-                                   int32_t leader_epoch, struct plog *log);
+/* Uses the log until partition_close; it stays the log manager's. The partition has one reference, the caller's; clients may write; the leader epoch is
+ * max(leader_epoch, the log's latest) and is assigned in the log. What the log holds beyond its recovery point becomes visible when it is durable. Blocks. */
+MUST_CHECK enum error partition_create(struct partition_env *env, struct str topic, const struct uuid *topic_id, int32_t index,
+                                       int32_t leader_epoch, const struct plog_config *config, struct plog *log,
+                                       struct partition **ret_partition);
 struct partition *partition_ref(struct partition *p);
 void partition_unref(struct partition *p); /* NULL is OK */
-/* Closes the log (clean: flush and snapshot) and answers whoever waits with `why`; later calls get `why`. Waits for a flush in
- * flight: blocks. */
-void partition_close(struct partition *p, bool clean, enum error why);
+/* Ends the use of the log, which nobody touches any more when it returns. Whoever waits, and every later call, gets `why`. Waits for a flush that runs:
+ * blocks. */
+void partition_close(struct partition *p, enum error why);
+struct mutex *partition_mutex(struct partition *p); /* for log_manager_adopt only */
 
 const char *partition_topic(const struct partition *p);           /* without lock, lives as long as the partition */
 const struct uuid *partition_topic_id(const struct partition *p); /* likewise */
@@ -84,8 +87,8 @@ struct partition_watch {
     struct partition_wake *(*changed)(struct partition_watch *w, int changes, int64_t visible_bytes);
     bool standing;
 };
-/* `seen_hw`, `seen_lso`: what the caller last saw; when either has moved since (or the partition is closed or failed) returns
- * false and does not stand. */
+/* seen_hw, seen_lso: what the caller saw last (-1: anything); when either has moved since, or the partition is closed or failed, returns false and does not
+ * stand. */
 bool partition_watch_add(struct partition *p, struct partition_watch *w, int64_t seen_hw, int64_t seen_lso);
 /* No callback comes after it (a wake that was returned before still runs). Not standing is OK. */
 void partition_watch_remove(struct partition *p, struct partition_watch *w);
