@@ -38,8 +38,8 @@ struct partitions_params {
 };
 
 struct partitions *partitions_create(const struct partitions_params *params);
-/* Closes all partitions (clean: flushed, snapshots written). NULL is OK. Blocks. */
-void partitions_destroy(struct partitions *parts, bool clean);
+/* Closes all partitions; the logs stay open in the log manager, whose close flushes them. No request is under way. NULL is OK. Blocks. */
+void partitions_destroy(struct partitions *parts);
 void partitions_set_flush_acks_all(struct partitions *parts, bool on);
 
 /* Makes the registry follow the image: opens what is new, closes and removes what is gone, sets configs and leader epochs. One
