@@ -83,9 +83,8 @@ static uint8_t *put_body(uint8_t *p, int64_t timestamp_delta, int32_t offset_del
 
 enum error batch_builder_add_at(struct batch_builder *builder, int32_t offset_delta, const struct batch_record *record)
 {
-    int64_t timestamp = builder->params.log_append_time ? builder->params.log_append_time_ms : record->timestamp;
-    int64_t base = builder->count == 0 ? timestamp : builder->base_timestamp;
-    int64_t delta = (int64_t)((uint64_t)timestamp - (uint64_t)base);
+    int64_t base = builder->count == 0 ? record->timestamp : builder->base_timestamp;
+    int64_t delta = (int64_t)((uint64_t)record->timestamp - (uint64_t)base);
     int64_t size = body_size(delta, offset_delta, record);
     uint8_t *p;
 
@@ -97,7 +96,7 @@ enum error batch_builder_add_at(struct batch_builder *builder, int32_t offset_de
     p = put_body(p, delta, offset_delta, record);
     builder->raw.len = (size_t)(p - builder->raw.data);
     builder->base_timestamp = base;
-    builder->max_timestamp = builder->count == 0 ? timestamp : MAX(builder->max_timestamp, timestamp);
+    builder->max_timestamp = builder->count == 0 ? record->timestamp : MAX(builder->max_timestamp, record->timestamp);
     builder->last_offset_delta = offset_delta;
     builder->count++;
     return OK;

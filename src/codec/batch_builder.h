@@ -21,7 +21,7 @@ struct batch_params {
     int level;
     bool transactional;
     bool control;
-    bool log_append_time; /* the timestamp type; every record's timestamp is log_append_time_ms then */
+    bool log_append_time; /* the timestamp type: readers see log_append_time_ms; the records' own stay inside, as with Kafka */
     int64_t log_append_time_ms;
 };
 /* What a producer without idempotence sends: offset 0, no producer, no compression, CreateTime. */

@@ -1,7 +1,7 @@
 #include "base/assert.h"
 #include "codec/compress_internal.h"
 
-/* Kafka's default level, 9, is its fast compressor; every other level is the high compressor's. liblz4 takes 0 for the fast one. */
+/* Kafka's default level, 9, is its fast compressor, every other one its high compressor. liblz4's fast one is 0. */
 #define KAFKA_DEFAULT_LEVEL 9
 
 enum error lz4_compress(int level, struct bytes in, struct buf *out)

@@ -9,7 +9,7 @@ static const uint8_t MAGIC[8] = {0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0};
 #define FRAME_HEADER_BYTES 16
 #define FRAME_VERSION 1
 #define BLOCK_BYTES 32768
-/* No element of the format yields more than 64 bytes from 3: a block that claims more is damaged. This bounds what a claim can cost. */
+/* No element of the format yields more than 64 bytes from 3: a claim of more is damage. This bounds what a claim can cost. */
 #define MAX_RATIO 22
 
 enum error snappy_frame_compress(struct bytes in, struct buf *out)
