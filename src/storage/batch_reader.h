@@ -17,8 +17,8 @@
 
 struct batch_reader {
     struct file *file;
-    uint64_t pos;  /* of the next batch */
-    uint64_t end;  /* what lies behind does not exist */
+    uint64_t pos; /* of the next batch */
+    uint64_t end; /* what lies behind does not exist */
     size_t piece_bytes;
     struct buf piece;
     uint64_t piece_pos;

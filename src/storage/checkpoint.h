@@ -50,13 +50,16 @@ struct offset_checkpoint {
 
 void offset_checkpoint_fini(struct offset_checkpoint *c);
 /* path is the whole path. On an error *c is empty. A partition that comes twice has its last value. */
-MUST_CHECK enum error offset_checkpoint_read(struct fs *fs, const char *path, struct offset_checkpoint *ret_checkpoint, struct problem *problem);
+MUST_CHECK enum error offset_checkpoint_read(struct fs *fs, const char *path, struct offset_checkpoint *ret_checkpoint,
+                                             struct problem *problem);
 /* NULL when it is not there. */
 const int64_t *offset_checkpoint_get(const struct offset_checkpoint *c, struct str topic, int32_t partition);
 /* Entries in any order; topics need not be owned by a checkpoint. */
-MUST_CHECK enum error offset_checkpoint_write(struct fs *fs, const char *path, const struct offset_checkpoint_entry *entries, size_t count);
+MUST_CHECK enum error offset_checkpoint_write(struct fs *fs, const char *path, const struct offset_checkpoint_entry *entries,
+                                              size_t count);
 /* The parser alone, for fuzzing; name is for the problem. Takes over text (cleared on error). */
-MUST_CHECK enum error offset_checkpoint_parse(struct buf *text, const char *name, struct offset_checkpoint *ret_checkpoint, struct problem *problem);
+MUST_CHECK enum error offset_checkpoint_parse(struct buf *text, const char *name, struct offset_checkpoint *ret_checkpoint,
+                                              struct problem *problem);
 
 /* ---- Leader epochs ---- */
 
@@ -65,15 +68,19 @@ struct epoch_entry {
     int64_t start_offset;
 };
 /* *ret_entries is to be freed with mem_free. Epochs and offsets rise, or it is ERR_CORRUPT. */
-MUST_CHECK enum error epoch_checkpoint_read(struct fs *fs, const char *path, struct epoch_entry **ret_entries, size_t *ret_count, struct problem *problem);
+MUST_CHECK enum error epoch_checkpoint_read(struct fs *fs, const char *path, struct epoch_entry **ret_entries, size_t *ret_count,
+                                            struct problem *problem);
 MUST_CHECK enum error epoch_checkpoint_write(struct fs *fs, const char *path, const struct epoch_entry *entries, size_t count);
-MUST_CHECK enum error epoch_checkpoint_parse(struct str text, const char *name, struct epoch_entry **ret_entries, size_t *ret_count, struct problem *problem);
+MUST_CHECK enum error epoch_checkpoint_parse(struct str text, const char *name, struct epoch_entry **ret_entries,
+                                             size_t *ret_count, struct problem *problem);
 
 /* ---- partition.metadata ---- */
 
-MUST_CHECK enum error partition_metadata_read(struct fs *fs, const char *path, struct uuid *ret_topic_id, struct problem *problem);
+MUST_CHECK enum error partition_metadata_read(struct fs *fs, const char *path, struct uuid *ret_topic_id,
+                                              struct problem *problem);
 MUST_CHECK enum error partition_metadata_write(struct fs *fs, const char *path, const struct uuid *topic_id);
-MUST_CHECK enum error partition_metadata_parse(struct str text, const char *name, struct uuid *ret_topic_id, struct problem *problem);
+MUST_CHECK enum error partition_metadata_parse(struct str text, const char *name, struct uuid *ret_topic_id,
+                                               struct problem *problem);
 
 /* ---- meta.properties ---- */
 
@@ -85,9 +92,11 @@ struct meta_properties {
     struct uuid directory_id; /* zero: not in the file */
 };
 /* Version 0 (broker.id) and 1 (node.id) are read, 1 is written. */
-MUST_CHECK enum error meta_properties_read(struct fs *fs, const char *path, struct meta_properties *ret_meta, struct problem *problem);
+MUST_CHECK enum error meta_properties_read(struct fs *fs, const char *path, struct meta_properties *ret_meta,
+                                           struct problem *problem);
 MUST_CHECK enum error meta_properties_write(struct fs *fs, const char *path, const struct meta_properties *meta);
-MUST_CHECK enum error meta_properties_parse(struct str text, const char *name, struct meta_properties *ret_meta, struct problem *problem);
+MUST_CHECK enum error meta_properties_parse(struct str text, const char *name, struct meta_properties *ret_meta,
+                                            struct problem *problem);
 
 /* ---- .kafka_cleanshutdown ---- */
 

@@ -25,17 +25,17 @@
 
 struct index_file {
     struct fs *fs;
-    const char *path; /* the owner's, changed with index_file_moved */
+    const char *path;  /* the owner's, changed with index_file_moved */
     struct file *file; /* NULL until the first use */
     uint32_t entry_bytes;
     bool loaded;
-    bool writable;      /* all entries are in memory */
+    bool writable; /* all entries are in memory */
     bool unsynced;
-    uint64_t count;     /* entries */
-    uint64_t written;   /* of them in the file */
+    uint64_t count;   /* entries */
+    uint64_t written; /* of them in the file */
     uint64_t file_bytes;
-    struct buf entries; /* writable: all of them */
-    uint8_t block[4096]; /* sealed: last block read */
+    struct buf entries;   /* writable: all of them */
+    uint8_t block[4096];  /* sealed: last block read */
     uint64_t block_first; /* its first entry; UINT64_MAX: none */
     uint32_t block_count;
 };
@@ -51,7 +51,8 @@ MUST_CHECK enum error index_file_make_writable(struct index_file *x);
 /* Entry i < count, entry_bytes of it, valid until the next call. */
 MUST_CHECK enum error index_file_get(struct index_file *x, uint64_t i, const uint8_t **ret_entry);
 /* Number of leading entries for which below(entry, key) holds; entries are ordered so that it holds for a first part only. */
-MUST_CHECK enum error index_file_search(struct index_file *x, bool (*below)(const uint8_t *entry, int64_t key), int64_t key, uint64_t *ret_count);
+MUST_CHECK enum error index_file_search(struct index_file *x, bool (*below)(const uint8_t *entry, int64_t key), int64_t key,
+                                        uint64_t *ret_count);
 /* Remembers an entry; written when a block is full (or by flush). */
 MUST_CHECK enum error index_file_append(struct index_file *x, const uint8_t *entry);
 MUST_CHECK enum error index_file_truncate(struct index_file *x, uint64_t count);

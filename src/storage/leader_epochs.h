@@ -18,15 +18,13 @@
 
 struct leader_epochs {
     struct fs *fs;
-    char *dir; /* owned */
+    char *dir;                   /* owned */
     struct epoch_entry *entries; /* ascending */
     size_t count, capacity;
 };
 
 void leader_epochs_init(struct leader_epochs *e, struct fs *fs, const char *dir);
 void leader_epochs_fini(struct leader_epochs *e);
-/* The partition's folder was renamed. */
-void leader_epochs_set_dir(struct leader_epochs *e, const char *dir);
 /* Reads the checkpoint; a missing one is an empty cache. ERR_CORRUPT as checkpoint.h says (the cache is empty then: recover the log to fill it). */
 MUST_CHECK enum error leader_epochs_load(struct leader_epochs *e, struct problem *problem);
 
@@ -46,7 +44,8 @@ MUST_CHECK enum error leader_epochs_clear(struct leader_epochs *e);
 
 /* OffsetForLeaderEpoch: the largest epoch <= requested and the offset where it ends. (-1, -1): requested is -1 or above the latest epoch (unknown here). Requested equal to
  * the latest: (it, log_end_offset). Below the first: (requested, start of the first), as Kafka answers. */
-void leader_epochs_end_offset(const struct leader_epochs *e, int32_t requested, int64_t log_end_offset, int32_t *ret_epoch, int64_t *ret_end_offset);
+void leader_epochs_end_offset(const struct leader_epochs *e, int32_t requested, int64_t log_end_offset, int32_t *ret_epoch,
+                              int64_t *ret_end_offset);
 /* Epoch that an offset belongs to; -1 when it lies before the first entry. */
 int32_t leader_epochs_for_offset(const struct leader_epochs *e, int64_t offset);
 /* Largest epoch below the given one; -1 when there is none. */

@@ -51,13 +51,16 @@ struct producer_entry {
 int32_t producer_entry_last_sequence(const struct producer_entry *e); /* -1 without batches */
 int64_t producer_entry_last_offset(const struct producer_entry *e);   /* of data; -1 without batches */
 int32_t producer_batch_first_sequence(const struct producer_batch *b);
-static inline int64_t producer_batch_first_offset(const struct producer_batch *b) { return b->last_offset - b->offset_delta; }
+static inline int64_t producer_batch_first_offset(const struct producer_batch *b)
+{
+    return b->last_offset - b->offset_delta;
+}
 
 /* A transaction that a marker ended. */
 struct completed_txn {
     int64_t producer_id;
     int64_t first_offset;
-    int64_t last_offset; /* the marker's */
+    int64_t last_offset;        /* the marker's */
     int64_t last_stable_offset; /* at its end, as the transaction index keeps it */
     bool aborted;
 };
@@ -91,15 +94,17 @@ void producer_state_set_expiration(struct producer_state *ps, int64_t expiration
 
 /* The remembered batch that this one repeats: same producer epoch, same first and last sequence. For client batches, asked before staging; what is staged
  * counts. *ret_batch is a copy. */
-bool producer_state_find_duplicate(const struct producer_state *ps, const struct producer_batch_info *info, struct producer_batch *ret_batch);
+bool producer_state_find_duplicate(const struct producer_state *ps, const struct producer_batch_info *info,
+                                   struct producer_batch *ret_batch);
 
 /* A data batch. For PRODUCER_CLIENT: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE (a batch without the transactional flag while the
  * producer's transaction is open). A producer that has no state may start at any sequence. On error nothing is staged by this call; the caller discards. */
-MUST_CHECK enum error producer_state_stage_batch(struct producer_state *ps, enum producer_origin origin, const struct producer_batch_info *info,
-                                                 struct problem *problem);
+MUST_CHECK enum error producer_state_stage_batch(struct producer_state *ps, enum producer_origin origin,
+                                                 const struct producer_batch_info *info, struct problem *problem);
 /* A COMMIT or ABORT marker at offset. INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED unless copied. */
-MUST_CHECK enum error producer_state_stage_marker(struct producer_state *ps, enum producer_origin origin, int64_t producer_id, int16_t producer_epoch,
-                                                  bool commit, int32_t coordinator_epoch, int64_t offset, int64_t timestamp, struct problem *problem);
+MUST_CHECK enum error producer_state_stage_marker(struct producer_state *ps, enum producer_origin origin, int64_t producer_id,
+                                                  int16_t producer_epoch, bool commit, int32_t coordinator_epoch, int64_t offset,
+                                                  int64_t timestamp, struct problem *problem);
 /* A barrier of our own cluster: scope 1 drops the entries of producer ids < 0, any other all of them; open transactions go with their producers. Returns how
  * many entries it drops. Barriers of other clusters are not staged at all. */
 int producer_state_stage_barrier(struct producer_state *ps, int8_t scope);
@@ -116,7 +121,8 @@ int producer_state_open_count(const struct producer_state *ps); /* producers wit
 /* NULL when unknown; valid until the next apply, expire or reload. */
 const struct producer_entry *producer_state_get(const struct producer_state *ps, int64_t producer_id);
 /* Each entry in no order; visit returns false to stop. */
-void producer_state_each(const struct producer_state *ps, bool (*visit)(void *arg, const struct producer_entry *entry), void *arg);
+void producer_state_each(const struct producer_state *ps, bool (*visit)(void *arg, const struct producer_entry *entry),
+                         void *arg);
 /* First offset of the transactions that are open, or ended by a marker at or above the high watermark; -1 when none. */
 int64_t producer_state_first_unstable_offset(const struct producer_state *ps);
 /* First offset of the open transactions; -1 when none. */
@@ -138,7 +144,8 @@ int producer_state_expire(struct producer_state *ps, int64_t now_ms);
 MUST_CHECK enum error producer_state_load_list(struct producer_state *ps);
 /* Empties the state, drops snapshot files outside (log_start_offset, end_offset] and loads the newest one that is sound; damaged ones are removed, and *ret_note
  * (may be NULL) says so (code OK: nothing to say). Afterwards producer_state_end_offset() is where the caller replays from: the snapshot's offset or log_start_offset. */
-MUST_CHECK enum error producer_state_reload(struct producer_state *ps, int64_t log_start_offset, int64_t end_offset, int64_t now_ms, struct problem *ret_note);
+MUST_CHECK enum error producer_state_reload(struct producer_state *ps, int64_t log_start_offset, int64_t end_offset,
+                                            int64_t now_ms, struct problem *ret_note);
 /* Empties the state and removes all snapshot files; it then stands for offset. */
 MUST_CHECK enum error producer_state_restart(struct producer_state *ps, int64_t offset);
 /* Writes the state at its end offset, unless the newest snapshot stands there already. sync false: a crash may lose or tear it. */
@@ -154,6 +161,7 @@ int producer_state_snapshots(const struct producer_state *ps, const int64_t **re
  * five batches, is not in it). */
 void producer_state_encode(const struct producer_state *ps, struct buf *out);
 /* Decodes a snapshot; *ret_entries is to be freed with mem_free. ERR_CORRUPT (problem says where), ERR_UNSUPPORTED for another version. */
-MUST_CHECK enum error producer_snapshot_decode(struct bytes in, struct producer_entry **ret_entries, int *ret_count, struct problem *problem);
+MUST_CHECK enum error producer_snapshot_decode(struct bytes in, struct producer_entry **ret_entries, int *ret_count,
+                                               struct problem *problem);
 
 #endif

@@ -55,8 +55,6 @@ MUST_CHECK enum error segment_activate(struct segment *s);
 MUST_CHECK enum error segment_seal(struct segment *s);
 struct segment *segment_ref(struct segment *s); /* no lock */
 void segment_unref(struct segment *s);          /* no lock; NULL is OK */
-/* The partition's folder was renamed. */
-void segment_set_dir(struct segment *s, const char *dir);
 
 int64_t segment_base_offset(const struct segment *s);
 uint64_t segment_size_bytes(const struct segment *s); /* of the .log */
@@ -81,8 +79,8 @@ struct segment_batch {
 
 /* Writes iov (whole batches, together as long as the sum of batches[].bytes) at the end, then updates the indexes in memory. On an error nothing has changed but
  * bytes behind the end, which the next append cuts off. */
-MUST_CHECK enum error segment_append(struct segment *s, const struct iovec *iov, int iov_count, const struct segment_batch *batches, int batch_count,
-                                     int64_t index_interval_bytes);
+MUST_CHECK enum error segment_append(struct segment *s, const struct iovec *iov, int iov_count,
+                                     const struct segment_batch *batches, int batch_count, int64_t index_interval_bytes);
 /* An aborted transaction whose marker is in this segment. */
 MUST_CHECK enum error segment_append_aborted(struct segment *s, const struct aborted_txn *txn);
 /* Makes the segment durable: the .log, and the indexes of a sealed one. No lock, but never beside a truncation of the same segment. */
@@ -104,7 +102,8 @@ MUST_CHECK enum error segment_find(struct segment *s, int64_t offset, struct seg
 /* What a fetch takes (plog_read): from the batch that holds offset (or the first behind it), whole batches that begin below upper_offset, together at most max_bytes; the first
  * one even if it is larger when min_one. A batch that begins below upper_offset and ends above it is left out. ERR_NOT_FOUND when the segment has no batch at or
  * behind offset; *ret_len 0 when nothing fits. upper_offset INT64_MAX: to the end. The file is open afterwards. */
-MUST_CHECK enum error segment_read(struct segment *s, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one, uint64_t *ret_pos, size_t *ret_len);
+MUST_CHECK enum error segment_read(struct segment *s, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one,
+                                   uint64_t *ret_pos, size_t *ret_len);
 /* The last batch; ERR_NOT_FOUND in an empty segment. Trusts the offset index: after an unclean end recover first. */
 MUST_CHECK enum error segment_last_batch(struct segment *s, struct segment_position *ret_position);
 /* The bytes [pos, pos + len) behind *out. No lock. */
@@ -118,7 +117,8 @@ struct segment_time_offset {
     int32_t leader_epoch;
 };
 /* First record with timestamp >= the given one and offset >= from_offset; -1s when there is none. Decompresses. */
-MUST_CHECK enum error segment_find_timestamp(struct segment *s, int64_t timestamp, int64_t from_offset, struct segment_time_offset *ret_found);
+MUST_CHECK enum error segment_find_timestamp(struct segment *s, int64_t timestamp, int64_t from_offset,
+                                             struct segment_time_offset *ret_found);
 /* First record that has the segment's largest timestamp. */
 MUST_CHECK enum error segment_find_max_timestamp(struct segment *s, struct segment_time_offset *ret_found);
 /* Largest timestamp and the last offset of its batch; (-1, base offset) when no record has one. */
@@ -126,8 +126,9 @@ MUST_CHECK enum error segment_largest_timestamp(struct segment *s, struct timest
 /* Max timestamp of the first batch, -1 when empty (Kafka's rollingBasedTimestamp). */
 MUST_CHECK enum error segment_first_timestamp(struct segment *s, int64_t *ret_timestamp);
 /* txn_index_collect of this segment. */
-MUST_CHECK enum error segment_collect_aborted(struct segment *s, int64_t from, int64_t upper, void (*visit)(void *arg, const struct aborted_txn *txn),
-                                              void *arg, bool *ret_complete);
+MUST_CHECK enum error segment_collect_aborted(struct segment *s, int64_t from, int64_t upper,
+                                              void (*visit)(void *arg, const struct aborted_txn *txn), void *arg,
+                                              bool *ret_complete);
 
 /* ---- Whole segment ---- */
 
@@ -146,7 +147,8 @@ struct segment_recovery {
 };
 /* Walks over everything, checks size, magic, CRC and rising offsets, cuts the file behind the last sound batch and builds the three indexes anew. The transaction index is
  * emptied: visit adds to it with segment_append_aborted(). The segment is active afterwards; nothing is synced. visit may be NULL. */
-MUST_CHECK enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg, struct segment_recovery *ret_recovery);
+MUST_CHECK enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg,
+                                      struct segment_recovery *ret_recovery);
 /* Whether the indexes of a segment that was closed cleanly can be trusted (present, sizes, ends): ERR_CORRUPT says which not. Reads a little of each. */
 MUST_CHECK enum error segment_check(struct segment *s, struct problem *problem);
 /* Cuts off the batch that holds offset and all behind it, in log and indexes, and syncs them; the segment is active afterwards. *ret_cut_bytes may be 0. */

@@ -29,8 +29,8 @@ void txn_index_fini(struct txn_index *x);
 MUST_CHECK enum error txn_index_append(struct txn_index *x, const struct aborted_txn *txn);
 /* Calls visit for each entry whose transaction overlaps [from, upper). *ret_complete: no later segment needs to be searched (an entry was found whose last stable
  * offset is >= upper). ERR_UNSUPPORTED for entries of another version. */
-MUST_CHECK enum error txn_index_collect(struct txn_index *x, int64_t from, int64_t upper, void (*visit)(void *arg, const struct aborted_txn *txn), void *arg,
-                                        bool *ret_complete);
+MUST_CHECK enum error txn_index_collect(struct txn_index *x, int64_t from, int64_t upper,
+                                        void (*visit)(void *arg, const struct aborted_txn *txn), void *arg, bool *ret_complete);
 /* Keeps the entries with a last offset below the given one. */
 MUST_CHECK enum error txn_index_truncate(struct txn_index *x, int64_t offset);
 /* ERR_CORRUPT: an entry that ends before the segment begins, or is of another version. */
