@@ -555,11 +555,12 @@ static void rest_idle(struct fetch *f)
     }
 }
 
-bool fetch_arm(struct fetch *f, struct loop *loop, void (*run)(struct loop_task *task))
+bool fetch_arm(struct fetch *f, struct loop *loop, void (*run)(struct loop_task *task), void *owner)
 {
     struct fetch_poll *poll = f->poll;
     poll->wake.task.run = run;
     poll->wake.loop = loop;
+    poll->owner = owner;
     atomic_store(&poll->read_committed, f->read_committed);
     atomic_store(&poll->missing_bytes, f->min_bytes - (int64_t)f->bytes);
     atomic_store(&poll->state, POLL_ARMED);

@@ -58,7 +58,8 @@ TAILQ_HEAD(fetch_partitions, fetch_partition);
 
 /* A fetch that may wait. Armed, it is woken once: when enough bytes came, or something changed that must be looked at. */
 struct fetch_poll {
-    struct partition_wake wake; /* task.run and loop set by the owner */
+    struct partition_wake wake;
+    void *owner; /* whoever armed it */
     _Atomic int state;
     _Atomic int64_t missing_bytes;
     _Atomic bool read_committed;
@@ -103,7 +104,7 @@ MUST_CHECK enum error fetch_begin(struct fetch_sessions *cache, const struct fet
 /* Reads what has not been read or has changed since; only disarmed or from the woken task. True: answer now (enough bytes, an error, or nothing was asked for). */
 bool fetch_read(struct fetch *f);
 /* Arms the poll; wake.task runs on `loop` when it is worth to read again. False: something has changed meanwhile, read again. */
-bool fetch_arm(struct fetch *f, struct loop *loop, void (*run)(struct loop_task *task));
+bool fetch_arm(struct fetch *f, struct loop *loop, void (*run)(struct loop_task *task), void *owner);
 /* True: disarmed, the task does not run. False: it was posted and will run. */
 bool fetch_disarm(struct fetch *f);
 /* For the task: the poll that was armed. */

@@ -115,7 +115,9 @@ enum error partition_delete_records(struct partition *p, int64_t offset, int64_t
     int64_t hw = plog_high_watermark(p->log);
     if (offset == -1)
         offset = hw;
-    if (offset < 0 || offset > hw)
+    if (!p->config.cleanup_delete && p->config.cleanup_compact) /* Kafka: Partition.deleteRecordsOnLeader */
+        error = problem_set(problem, POLICY_VIOLATION, "cleanup.policy of topic %s does not contain delete", p->topic);
+    else if (offset < 0 || offset > hw)
         error = problem_set(problem, OFFSET_OUT_OF_RANGE, "offset %lld is outside 0 to the high watermark %lld of %s-%d",
                             (long long)offset, (long long)hw, p->topic, p->index);
     else if (offset > plog_start_offset(p->log))

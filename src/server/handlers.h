@@ -1,19 +1,30 @@
 /* The handlers, one per API: which function answers which request. One file per API family. A line here makes an API offered, with the versions that its
- * schema says are offered; whoever writes a handler adds its line.
- *
- * HANDLER(API key, function) */
+ * schema says are offered; whoever writes a handler adds its line. Without a line ApiVersions does not name the API, and a request for it closes the connection. */
 #ifndef KAGAMI_SERVER_HANDLERS_H
 #define KAGAMI_SERVER_HANDLERS_H
 
 #include "server/request.h"
 
+/* X(API key, function) */
 /* clang-format off */
 #define HANDLERS(X) \
-    X(18, handle_api_versions)
+    X(API_PRODUCE, handle_produce) \
+    X(API_FETCH, handle_fetch) \
+    X(API_LIST_OFFSETS, handle_list_offsets) \
+    X(API_API_VERSIONS, handle_api_versions) \
+    X(API_DELETE_RECORDS, handle_delete_records) \
+    X(API_INIT_PRODUCER_ID, handle_init_producer_id) \
+    X(API_OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch) \
+    X(API_DESCRIBE_LOG_DIRS, handle_describe_log_dirs) \
+    X(API_DESCRIBE_PRODUCERS, handle_describe_producers)
 /* clang-format on */
 
 #define X(key, function) void function(struct request *r);
 HANDLERS(X)
 #undef X
+
+typedef void request_handler(struct request *r);
+/* NULL when there is none. */
+request_handler *handler_find(int16_t api_key);
 
 #endif

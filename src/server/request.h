@@ -25,22 +25,23 @@ struct server;
 struct conn;
 
 struct request {
-    struct server *server;   /* server/server.h */
-    struct loop *loop;       /* the connection's; all but `work` of request_run happens on it */
-    struct arena arena;      /* decoded body, response and whatever the handler needs; freed after the answer */
+    struct server *server; /* server/server.h */
+    struct loop *loop;     /* the connection's; all but `work` of request_run happens on it */
+    struct arena arena;    /* decoded body, response and whatever the handler needs; freed after the answer */
     const struct proto_api *api;
     int16_t api_key;
-    int16_t version;         /* offered: checked */
+    int16_t version; /* offered: checked */
     int32_t correlation_id;
-    struct str client_id;    /* null when the client gave none */
-    const void *body;        /* struct NAME_request, decoded */
-    struct str peer;         /* "ip:port" */
-    bool cancelled;          /* the connection ended: no need to work on */
-    void *state;             /* the handler's own, e.g. in the arena */
+    struct str client_id; /* null when the client gave none */
+    const void *body;     /* struct NAME_request, decoded */
+    struct str peer;      /* "ip:port" */
+    bool cancelled;       /* the connection ended: no need to work on */
+    void *state;          /* the handler's own, e.g. in the arena */
 
-    /* dispatch.c's and request_run's own */
+    /* request.c's own */
     struct conn *conn;
-    struct bytes frame;      /* the request's bytes: what views in the body point into */
+    bool in_flight;
+    bool closed; /* the connection is gone: free us when the request ends */
     void (*on_cancel)(struct request *r);
     struct helper_job job;
     void (*work)(struct request *r);
@@ -58,10 +59,17 @@ void request_run(struct request *r, void (*work)(struct request *r), void (*done
 /* hook runs on the loop when the connection ends before the answer; NULL takes it back. The hook may end the request. */
 void request_on_cancel(struct request *r, void (*hook)(struct request *r));
 
-/* Arena memory for handlers: never NULL (an answer is bounded by what was asked; above the arena's limit the process would have refused the request). */
+/* Arena memory for handlers: never NULL. What an answer takes is bounded by what was asked and by what the broker has; above the arena's limit the heap
+ * gives it, and it is freed with the request too. */
 void *request_alloc(struct request *r, size_t size);                /* zeroed */
 void *request_calloc(struct request *r, size_t count, size_t size); /* zeroed */
 /* The problem's line as a string in the arena, for error_message fields. */
 struct str request_problem_text(struct request *r, const struct problem *problem);
+
+/* ---- For server.c: callbacks of net's connections (struct conn_events), arg is the struct server ---- */
+
+void request_conn_opened(void *arg, struct conn *conn);
+void request_arrived(void *arg, struct conn *conn, uint8_t *frame, size_t len);
+void request_conn_closed(void *arg, struct conn *conn, enum error why);
 
 #endif

@@ -3,7 +3,9 @@
 #ifndef KAGAMI_SERVER_SERVER_H
 #define KAGAMI_SERVER_SERVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -15,8 +17,8 @@
 #include "os/random.h"
 #include "os/socket.h"
 
-struct meta;           /* meta: store, controller, image */
-struct broker_config;  /* meta: settings */
+struct controller;     /* meta: what changes metadata */
+struct image_cell;     /* meta: what is known */
 struct partitions;     /* repl */
 struct fetch_sessions; /* repl */
 struct log_manager;    /* storage */
@@ -29,12 +31,16 @@ struct server {
     struct loop_group *loops;
     struct helpers *helpers; /* flushes, blocking handlers */
     struct log_manager *logs;
+    struct controller *controller;
+    struct image_cell *images; /* image_cell_get: a reference to the current image */
     struct partitions *partitions;
     struct fetch_sessions *sessions;
     struct mirrors *mirrors;
     struct host_port advertised; /* what clients are told */
     int32_t node_id;
     char cluster_id[64];
+    size_t fetch_max_bytes; /* fetch.max.bytes */
+    _Atomic int64_t requests_in_flight;
 };
 
 #endif
