@@ -22,7 +22,7 @@ uint8_t *buf_reserve(struct buf *b, size_t more)
         b->capacity = MAX(capacity, b->len + more);
         b->data = mem_realloc(b->data, b->capacity);
     }
-    return b->data + b->len;
+    return b->len > 0 ? b->data + b->len : b->data; /* no offset to NULL: an empty buffer that was asked for 0 bytes */
 }
 
 void buf_append(struct buf *b, const void *data, size_t len)
