@@ -169,7 +169,7 @@ static size_t element_min(const struct reader *r, const struct proto_field *f)
     case TYPE_RECORDS:
         return r->flexible ? 1 : 4;
     default:
-        return type_size(f); /* as wide in memory as on the wire */
+        return f->size;
     }
 }
 
@@ -183,7 +183,7 @@ static enum error read_array(struct reader *r, const struct proto_field *f, void
         return ERR_MALFORMED;
     char *elements = NULL;
     if (count > 0) {
-        size_t size = type_size(f), least = element_min(r, f), total;
+        size_t size = f->size, least = element_min(r, f), total;
         ASSERT(least > 0);
         if ((size_t)count > left(r) / least)
             return ERR_TRUNCATED;

@@ -47,13 +47,19 @@ static bool is_default(const struct proto_field *f, const void *in, const void *
     case TYPE_RECORDS:
         return ((const struct records *)at)->p == NULL && ((const struct records *)at)->chain == NULL;
     case TYPE_STRUCT:
+        if (memcmp(at, f->fields->defaults, f->size) == 0)
+            return true; /* the usual case; padding or another pointer to the same text only cost the long way */
         for (int i = 0; i < f->fields->plain_n + f->fields->tagged_n; i++) {
             if (!is_default(&f->fields->fields[i], at, f->fields->defaults))
                 return false;
         }
         return true;
+    case TYPE_INT64:
+        return *(const int64_t *)at == *(const int64_t *)normal;
+    case TYPE_INT32:
+        return *(const int32_t *)at == *(const int32_t *)normal;
     default:
-        return memcmp(at, normal, type_size(f)) == 0;
+        return memcmp(at, normal, f->size) == 0;
     }
 }
 
@@ -103,7 +109,7 @@ static enum error size_value(struct sizer *z, const struct proto_field *f, bool 
     case TYPE_STRUCT:
         return size_struct(z, f->fields, at);
     default:
-        z->own += type_size(f); /* as wide in memory as on the wire */
+        z->own += f->size;
         return OK;
     }
 }
@@ -116,11 +122,11 @@ static enum error size_array(struct sizer *z, const struct proto_field *f, const
         return ERR_INVALID;
     enum error error = size_length(z, f, count, field_nullable(f, z->version), 4);
     if (f->type < TYPE_STRING) {
-        z->own += (uint64_t)MAX(count, 0) * type_size(f);
+        z->own += (uint64_t)MAX(count, 0) * f->size;
         return error;
     }
     for (int32_t i = 0; error == OK && i < count; i++)
-        error = size_value(z, f, false, elements + (size_t)i * type_size(f));
+        error = size_value(z, f, false, elements + (size_t)i * f->size);
     return error;
 }
 
@@ -314,7 +320,7 @@ static void write_field(struct writer *w, const struct proto_field *f, const voi
     if (f->flags & FIELD_ARRAY) {
         int32_t count = field_count(f, in);
         const char *elements = *(char *const *)at;
-        size_t size = type_size(f);
+        size_t size = f->size;
         put_length(w, f, count, 4);
         for (int32_t i = 0; i < count; i++)
             write_value(w, f, elements + (size_t)i * size);
@@ -331,17 +337,17 @@ static void write_field(struct writer *w, const struct proto_field *f, const voi
 
 static void write_tags(struct writer *w, const struct proto_struct *s, const void *in)
 {
-    uint32_t count = 0;
+    uint64_t present = 0; /* the generator sees to it that a struct has at most 64 tags */
     for (uint32_t tag = 0; tag < s->tagged_n; tag++) {
         const struct proto_field *f = &s->fields[s->plain_n + tag];
-        count += field_in(f, w->version) && !is_default(f, in, s->defaults);
+        if (field_in(f, w->version) && !is_default(f, in, s->defaults))
+            present |= UINT64_C(1) << tag;
     }
-    w->p += put_uvarint(w->p, count);
-    for (uint32_t tag = 0; count > 0 && tag < s->tagged_n; tag++) {
+    w->p += put_uvarint(w->p, (uint32_t)__builtin_popcountll(present));
+    for (; present != 0; present &= present - 1) {
+        uint32_t tag = (uint32_t)__builtin_ctzll(present);
         const struct proto_field *f = &s->fields[s->plain_n + tag];
         struct sizer payload;
-        if (!field_in(f, w->version) || is_default(f, in, s->defaults))
-            continue;
         enum error error = tag_size(f, in, w->version, &payload);
         ASSERT(error == OK); /* the first pass came by */
         w->p += put_uvarint(w->p, tag);

@@ -80,7 +80,7 @@ def describe_field(path, f):
     parts = [
         f".type = TYPE_{f.base.upper()}", f".flags = {' | '.join(flags) or 0}", f".first = {f.versions.first}", f".last = {f.versions.last}",
         f".null_first = {f.nullable.first}", f".null_last = {f.nullable.last}", f".offset = offsetof({here}, {f.snake})",
-        f'.name = "{f.camel}"',
+        f".size = sizeof({f'struct {path}_{f.snake}' if f.base == 'struct' else C_TYPES[f.base]})", f'.name = "{f.camel}"',
     ]  # fmt: skip
     if f.array:
         parts.append(f".n_offset = offsetof({here}, {f.snake}_n)")

@@ -131,7 +131,7 @@ static void print_field(const struct proto_field *f, int16_t version, const void
         for (int32_t i = 0; i < count; i++) {
             if (i > 0)
                 buf_putc(out, ',');
-            print_value(f, version, elements + (size_t)i * type_size(f), out);
+            print_value(f, version, elements + (size_t)i * f->size, out);
         }
         buf_putc(out, ']');
     } else if (f->flags & FIELD_POINTER) {

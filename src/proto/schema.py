@@ -169,8 +169,8 @@ def check_struct(where, fields, valid, flexible):
     if len(set(names)) != len(names):
         raise SchemaError(f"{where}: two fields of one name")
     tags = sorted(f.tag for f in fields if f.tag is not None)
-    if tags != list(range(len(tags))):
-        raise SchemaError(f"{where}: tags must be 0, 1, ..")
+    if tags != list(range(len(tags))) or len(tags) > 64:
+        raise SchemaError(f"{where}: tags must be 0, 1, .. (64 at most)")
     for f in fields:
         here = f"{where}.{f.name}"
         if f.tag is not None and any(v not in flexible for v in f.versions):

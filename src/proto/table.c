@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "proto/messages.h"
 
 const struct proto_api *proto_api(int16_t key)
@@ -76,34 +75,4 @@ void *proto_new(const struct proto_struct *type, struct arena *arena, int32_t n)
     for (int32_t i = 0; elements != NULL && i < n; i++)
         memcpy(elements + (size_t)i * type->size, type->defaults, type->size);
     return elements;
-}
-
-size_t type_size(const struct proto_field *f)
-{
-    switch ((enum proto_type)f->type) {
-    case TYPE_BOOL:
-        return sizeof(bool);
-    case TYPE_INT8:
-        return sizeof(int8_t);
-    case TYPE_INT16:
-    case TYPE_UINT16:
-        return sizeof(int16_t);
-    case TYPE_INT32:
-        return sizeof(int32_t);
-    case TYPE_INT64:
-        return sizeof(int64_t);
-    case TYPE_FLOAT64:
-        return sizeof(double);
-    case TYPE_UUID:
-        return sizeof(struct uuid);
-    case TYPE_STRING:
-        return sizeof(struct str);
-    case TYPE_BYTES:
-        return sizeof(struct bytes);
-    case TYPE_RECORDS:
-        return sizeof(struct records);
-    case TYPE_STRUCT:
-        return f->fields->size;
-    }
-    UNREACHABLE();
 }

@@ -30,6 +30,7 @@ struct proto_field {
     int16_t first, last;           /* versions that have the field; tagged in all or in none of them */
     int16_t null_first, null_last; /* versions in which it may be null; first > last: none */
     uint32_t offset, n_offset;     /* in the C struct */
+    uint32_t size;                 /* of one value in memory; numbers, booleans and uuids are as wide on the wire */
     const struct proto_struct *fields;
     const char *name; /* camelCase */
 };
@@ -72,8 +73,5 @@ static inline int32_t field_count(const struct proto_field *f, const void *in)
 {
     return *(const int32_t *)(const void *)((const char *)in + f->n_offset);
 }
-
-/* Bytes of one value in memory. */
-size_t type_size(const struct proto_field *f);
 
 #endif

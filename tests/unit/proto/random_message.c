@@ -44,7 +44,7 @@ static void fill_value(struct random *r, const struct proto_field *f, int16_t ve
         fill_struct(r, f->fields, version, at);
         return;
     default:
-        memcpy(at, fill_bytes(r, (int32_t)type_size(f)), type_size(f));
+        memcpy(at, fill_bytes(r, (int32_t)f->size), f->size);
         return;
     }
 }
@@ -55,9 +55,9 @@ static void fill_field(struct random *r, const struct proto_field *f, int16_t ve
     bool nullable = field_nullable(f, version);
     if (f->flags & FIELD_ARRAY) {
         int32_t count = nullable && random_next(r) % 4 == 0 ? -1 : (int32_t)(random_next(r) % 4);
-        char *elements = count < 0 ? NULL : arena_alloc(r->arena, (size_t)count * type_size(f));
+        char *elements = count < 0 ? NULL : arena_alloc(r->arena, (size_t)count * f->size);
         for (int32_t i = 0; i < count; i++)
-            fill_value(r, f, version, false, elements + (size_t)i * type_size(f));
+            fill_value(r, f, version, false, elements + (size_t)i * f->size);
         *(void **)(void *)at = elements;
         *(int32_t *)(void *)((char *)out + f->n_offset) = count;
     } else if (f->flags & FIELD_POINTER) {
