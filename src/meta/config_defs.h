@@ -55,7 +55,7 @@ struct config_def {
     const char *name;
     enum config_type type;
     const char *default_value; /* NULL: null */
-    double min, max;           /* numbers; both 0: any that the type holds */
+    double min, max;           /* numbers, both inclusive; -INFINITY, INFINITY: what the type holds */
     const char *choices;       /* "a,b,c" for STRING and LIST; NULL: any */
     enum error (*check)(const struct config_def *def, struct str value, struct problem *problem); /* more than the above; NULL: none */
     bool read_only;            /* broker: only from server.properties and --set */
@@ -92,7 +92,7 @@ void config_resolve(const struct image *image, const struct image_topic *topic, 
 #define CONFIG_SYNONYMS_MAX 16
 int config_synonyms(const struct image *image, const struct image_topic *topic, const struct config_def *def, struct config_value *out, int max);
 
-/* The broker's settings, typed; the name must be in the table and of a fitting type (assert). */
+/* The broker's settings, typed; the name must be in the table and of a fitting type (assert). A number that is null is -1. */
 int64_t config_broker_long(const struct image *image, const char *name);
 bool config_broker_bool(const struct image *image, const char *name);
 double config_broker_double(const struct image *image, const char *name);
