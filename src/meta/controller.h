@@ -91,8 +91,8 @@ struct topic_result {
 };
 
 /* Creates those that are valid, in one commit; results[i] answers specs[i]. A name that comes twice is refused each time. With validate_only nothing is
- * written. `also` (may be NULL) is committed with them, atomically (a mirror's own keys); it must not touch the controller's keys. ERR_* only when the store
- * failed: then nothing was created. */
+ * written. `also` (may be NULL) is committed with them, atomically (a mirror's own keys); it must not touch the controller's keys; with it one refusal stops
+ * all (OPERATION_NOT_ATTEMPTED). ERR_* only when the store failed, or ERR_CONFLICT from `also`: then nothing was created. */
 MUST_CHECK enum error controller_create_topics(struct controller *c, const struct topic_spec *specs, int count, bool validate_only,
                                                const struct meta_txn *also, struct arena *arena, struct topic_result *results, struct problem *problem);
 

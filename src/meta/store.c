@@ -76,14 +76,13 @@ void meta_txn_delete(struct meta_txn *txn, const char *key) { add_op(txn, META_D
 
 void meta_txn_delete_prefix(struct meta_txn *txn, const char *prefix) { add_op(txn, META_DELETE_PREFIX, prefix); }
 
-void meta_txn_append(struct meta_txn *dst, struct meta_txn *src)
+void meta_txn_append(struct meta_txn *txn, const struct meta_txn *more)
 {
-    for (int i = 0; i < src->count; i++) {
-        struct meta_op *op = add_op(dst, src->ops[i].kind, src->ops[i].key);
-        op->value = json_incref(src->ops[i].value);
-        op->mod_revision = src->ops[i].mod_revision;
+    for (int i = 0; more != NULL && i < more->count; i++) {
+        struct meta_op *op = add_op(txn, more->ops[i].kind, more->ops[i].key);
+        op->value = json_incref(more->ops[i].value);
+        op->mod_revision = more->ops[i].mod_revision;
     }
-    meta_txn_fini(src);
 }
 
 /* ---- Commit and watches ---- */

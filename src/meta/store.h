@@ -63,8 +63,8 @@ void meta_txn_check(struct meta_txn *txn, const char *key, int64_t mod_revision)
 void meta_txn_put(struct meta_txn *txn, const char *key, json_t *value);
 void meta_txn_delete(struct meta_txn *txn, const char *key); /* an absent key is OK */
 void meta_txn_delete_prefix(struct meta_txn *txn, const char *prefix);
-/* Moves all operations of src behind those of dst; src is empty afterwards. */
-void meta_txn_append(struct meta_txn *dst, struct meta_txn *src);
+/* Copies all operations of `more` (NULL is OK) behind those of txn. */
+void meta_txn_append(struct meta_txn *txn, const struct meta_txn *more);
 
 /* Durable when it returns OK, and all watches have been called. ERR_CONFLICT changes nothing; the problem names the key. The transaction stays the
  * caller's and may be committed again. ret_revision may be NULL; problem may be NULL. A transaction without changes only checks. */
