@@ -21,7 +21,9 @@
 #include "base/uuid.h"
 #include "codec/record_batch.h"
 #include "os/file.h"
+#include "storage/leader_epochs.h"
 #include "storage/producer_state.h"
+#include "storage/segment.h"
 #include "storage/validate.h"
 
 /* Topic settings that storage needs; names and meaning are Kafka's (TopicConfig). */
@@ -67,8 +69,9 @@ struct plog;
 
 /* Opens or creates; recovers what an unclean end left (no hand needed). Blocks: run it on a helper. No lock. */
 MUST_CHECK enum error plog_open(const struct plog_params *params, struct plog **ret_log, struct problem *problem);
-/* Flushes and writes the producer snapshot when `clean`; drops everything otherwise. NULL is OK. */
-void plog_close(struct plog *log, bool clean);
+/* clean: flushes, writes the producer snapshot and seals the indexes, so that nothing needs recovery; an error says that the end was not clean after all. Otherwise
+ * drops everything, as a crash would. Gone either way. NULL is OK. */
+enum error plog_close(struct plog *log, bool clean);
 void plog_set_config(struct plog *log, const struct plog_config *config);
 
 /* ---- Appending ---- */
@@ -90,7 +93,7 @@ MUST_CHECK enum error plog_append_client(struct plog *log, struct validated *rec
 
 /* Whole batches as a leader elsewhere wrote them: stored byte for byte; no client check applies. Base offsets must rise and the
  * first must be >= LEO (a gap is legal). The caller has checked sizes, magic and CRC of each batch (batch_scan). Barriers act by
- * the one rule. */
+ * the one rule. When writing fails, whole batches at the front of the chunk may be in the log: plog_end_offset tells. */
 MUST_CHECK enum error plog_append_copied(struct plog *log, struct bytes batches, struct plog_appended *ret_appended,
                                          struct problem *problem);
 
@@ -106,20 +109,28 @@ bool plog_ends_with_own_barrier(struct plog *log, int32_t *ret_leader_epoch);
 
 /* ---- Durability ---- */
 
-/* fdatasync in three steps, so that it blocks nobody: begin (locked) pins what is to be synced; run (no lock, helper) syncs; end
- * (locked) moves the recovery point to the LEO of begin. An error of run or end fails the log. One flush at a time per log
- * (assert). */
+/* fdatasync in three steps, so that it blocks nobody: begin (locked) pins what is to be synced; run (no lock, helper) syncs; end (locked) moves the recovery
+ * point to the LEO of begin, and must follow every begin. An error of run or end fails the log. Several may be in flight; one at a time is what pays. A
+ * truncation in between takes the flush's work over: run and end then have nothing to do and answer OK. Use one struct for all three calls. */
 struct plog_flush {
     struct plog *log;
-    int64_t offset; /* LEO at begin: everything below is durable after end */
-    struct segment *segments[8];
+    int64_t offset;            /* LEO at begin: everything below is durable after end */
+    struct file *active;       /* .log of the active segment */
+    struct segment **segments; /* referenced; sealed ones whose files were not synced since, the active one last */
     int count;
+    uint32_t truncations; /* of the log, at begin */
+    bool sync_dir;
+    struct epoch_entry *epochs; /* a copy to be written, or NULL */
+    size_t epoch_count;
+    uint64_t epochs_version;
 };
 void plog_flush_begin(struct plog *log, struct plog_flush *ret_flush);
 enum error plog_flush_run(struct plog_flush *flush);
 enum error plog_flush_end(struct plog_flush *flush, enum error run_result);
 /* All three at once, for callers that may block. */
 MUST_CHECK enum error plog_flush_now(struct plog *log);
+/* Sealed segments that no flush has made durable: where nobody asks for acks=all somebody must flush now and then. */
+bool plog_wants_flush(const struct plog *log);
 bool plog_failed(const struct plog *log); /* no lock */
 void plog_fail(struct plog *log);         /* the log directory was taken out of service; no lock */
 
@@ -130,7 +141,7 @@ struct plog_checkpoint {
     int64_t recovery_point, log_start_offset, high_watermark;
 };
 struct plog_checkpoint plog_checkpoint_values(const struct plog *log);
-struct uuid plog_topic_id(const struct plog *log); /* of partition.metadata; zero: none. No lock */
+struct uuid plog_topic_id(const struct plog *log); /* of partition.metadata; zero: none */
 /* Gives a log without one its topic id, durably; INCONSISTENT_TOPIC_ID when it has another. */
 MUST_CHECK enum error plog_set_topic_id(struct plog *log, struct uuid topic_id);
 const char *plog_dir(const struct plog *log); /* no lock */
@@ -141,7 +152,7 @@ int64_t plog_high_watermark(const struct plog *log);
 void plog_set_high_watermark(struct plog *log, int64_t hw); /* never falls but by truncation; kept in [log start, LEO] */
 int64_t plog_last_stable_offset(const struct plog *log); /* min(HW, first offset of an open or not yet replicated transaction) */
 int64_t plog_recovery_point(const struct plog *log);
-uint64_t plog_size_bytes(const struct plog *log);
+uint64_t plog_size_bytes(const struct plog *log); /* no lock */
 int plog_segment_count(const struct plog *log);
 int32_t plog_latest_epoch(const struct plog *log); /* of the leader-epoch cache, -1 when empty */
 /* The leader starts an epoch at the LEO (LeaderEpochFileCache.assign). Durable in leader-epoch-checkpoint. */
@@ -168,7 +179,8 @@ int32_t plog_epoch_of_offset(const struct plog *log, int64_t offset); /* -1 unkn
 struct plog_slice {
     struct segment *segment; /* referenced; NULL for an empty answer */
     uint64_t pos;
-    size_t len; /* whole batches, unless the caller's limit cuts the last one (never: see plog_read) */
+    size_t len;         /* whole batches */
+    int64_t end_offset; /* behind the last of them; the offset asked for when there is none */
 };
 
 struct plog_aborted {
@@ -192,7 +204,7 @@ MUST_CHECK enum error plog_aborted_for(struct plog *log, int64_t offset, const s
 
 /* ---- Truncation, retention ---- */
 
-/* Cuts to LEO = offset (whole batches; a batch that contains it goes). Producer state is rebuilt: entries that a barrier expired
+/* Cuts to LEO <= offset: the end of the last batch that ends at or below it (one that contains it goes). Below the log start: plog_restart_at. Producer state is rebuilt: entries that a barrier expired
  * come back when the barrier goes. Durable when it returns. */
 MUST_CHECK enum error plog_truncate_to(struct plog *log, int64_t offset);
 /* Empties the log and starts it at offset. Durable when it returns. */

@@ -1,0 +1,627 @@
+/* Opening a log: whatever a crash left becomes a log again, without a hand (Kafka: LogLoader).
+ *
+ * What is found, and what becomes of it:
+ *   *.deleted, *.tmp, *.cleaned   removed
+ *   *.swap                        a cleaner's result that was complete: takes the place of the segments that it replaces, then the name is final. A crash in
+ *                                 between finds the .swap again. Above the lowest .cleaned its set was not complete: removed
+ *   indexes without a .log        removed
+ *   segments from the recovery point on, after an unclean end: read from their first byte, CRC and offsets checked, cut behind the last sound batch; indexes,
+ *                                 epochs, producer state and transaction index built anew. What lies behind a cut goes
+ *   indexes missing or damaged    that segment is read and its indexes built
+ *   leader epochs missing or damaged: built from the batches
+ *   snapshots missing or damaged: an older one, or none, and the batches behind it
+ *
+ * Below the recovery point nothing is ever cut: damage there is the medium's, not a crash's, and cutting would throw away what was acknowledged. The log
+ * does not open then, and says where the damage is.
+ *
+ * Producer state after opening is the newest sound snapshot at or below the end of the log, plus the batches behind it, by the one rule. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "codec/control.h"
+#include "codec/record_batch.h"
+#include "storage/batch_reader.h"
+#include "storage/checkpoint.h"
+#include "storage/plog_internal.h"
+
+/* ---- The folder ---- */
+
+struct offsets {
+    int64_t *items;
+    int count, capacity;
+};
+
+struct listing {
+    struct plog *log;
+    struct offsets logs, swaps, swap_indexes, indexes;
+    struct buf doomed; /* names, each ended by 0 */
+    int64_t lowest_cleaned;
+};
+
+static void offsets_add(struct offsets *o, int64_t offset)
+{
+    if (o->count == o->capacity) {
+        o->capacity = MAX(16, o->capacity * 2);
+        o->items = mem_realloc(o->items, (size_t)o->capacity * sizeof(int64_t));
+    }
+    o->items[o->count++] = offset;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void offsets_sort(struct offsets *o)
+{
+    if (o->count > 1)
+        qsort(o->items, (size_t)o->count, sizeof(int64_t), compare_offsets);
+}
+
+static bool offsets_has(const struct offsets *o, int64_t offset)
+{
+    return o->count > 0 && bsearch(&offset, o->items, (size_t)o->count, sizeof(int64_t), compare_offsets) != NULL;
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), s = strlen(suffix);
+    return n >= s && strcmp(name + n - s, suffix) == 0;
+}
+
+static const char *const INDEX_SUFFIXES[] = {SEGMENT_INDEX_SUFFIX, SEGMENT_TIME_INDEX_SUFFIX, SEGMENT_TXN_INDEX_SUFFIX};
+
+static enum error visit_name(void *arg, const char *name, bool is_dir)
+{
+    struct listing *l = arg;
+    int64_t offset;
+    if (is_dir)
+        return OK;
+    bool cleaned = ends_with(name, ".cleaned");
+    if (cleaned || ends_with(name, SEGMENT_DELETED_SUFFIX) || ends_with(name, ".tmp")) {
+        buf_append(&l->doomed, name, strlen(name) + 1);
+        if (cleaned && segment_parse_name(name, SEGMENT_LOG_SUFFIX ".cleaned", &offset))
+            l->lowest_cleaned = MIN(l->lowest_cleaned, offset);
+    } else if (segment_parse_name(name, SEGMENT_LOG_SUFFIX, &offset)) {
+        offsets_add(&l->logs, offset);
+    } else if (segment_parse_name(name, SEGMENT_LOG_SUFFIX ".swap", &offset)) {
+        offsets_add(&l->swaps, offset);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(INDEX_SUFFIXES); i++) {
+        char swap[32];
+        snprintf(swap, sizeof(swap), "%s.swap", INDEX_SUFFIXES[i]);
+        if (segment_parse_name(name, INDEX_SUFFIXES[i], &offset))
+            offsets_add(&l->indexes, offset);
+        else if (segment_parse_name(name, swap, &offset))
+            offsets_add(&l->swap_indexes, offset);
+    }
+    return OK;
+}
+
+static void listing_fini(struct listing *l)
+{
+    mem_free(l->logs.items);
+    mem_free(l->swaps.items);
+    mem_free(l->swap_indexes.items);
+    mem_free(l->indexes.items);
+    buf_fini(&l->doomed);
+}
+
+static enum error remove_name(struct plog *log, const char *name)
+{
+    struct buf path = {0};
+    buf_printf(&path, "%s/%s", log->dir, name);
+    enum error error = fs_unlink(log->fs, buf_cstr(&path));
+    buf_fini(&path);
+    return error == ERR_NOT_FOUND ? OK : error;
+}
+
+static enum error remove_doomed(struct listing *l)
+{
+    enum error error = OK;
+    for (size_t i = 0; i < l->doomed.len && error == OK; i += strlen((char *)l->doomed.data + i) + 1)
+        error = remove_name(l->log, (char *)l->doomed.data + i);
+    return error;
+}
+
+static enum error remove_segment_name(struct plog *log, int64_t base_offset, const char *suffix, const char *more)
+{
+    char name[SEGMENT_NAME_MAX + 16];
+    segment_file_name(base_offset, suffix, name);
+    strcat(name, more);
+    return remove_name(log, name);
+}
+
+/* ---- .swap ---- */
+
+static const char *const SWAP_SUFFIXES[] = {SEGMENT_INDEX_SUFFIX, SEGMENT_TIME_INDEX_SUFFIX, SEGMENT_TXN_INDEX_SUFFIX,
+                                            SEGMENT_LOG_SUFFIX};
+
+/* Where the range of NAME.log.swap ends. */
+static enum error swap_end(struct plog *log, int64_t base_offset, int64_t *ret_end)
+{
+    struct buf path = {0};
+    char name[SEGMENT_NAME_MAX];
+    struct file *file = NULL;
+    uint64_t size = 0;
+    buf_printf(&path, "%s/%s.swap", log->dir, segment_file_name(base_offset, SEGMENT_LOG_SUFFIX, name));
+    enum error error = fs_open(log->fs, buf_cstr(&path), FILE_READ, &file);
+    buf_fini(&path);
+    if (error != OK)
+        return error;
+    error = file_size(file, &size);
+    struct batch_reader reader;
+    const uint8_t *header;
+    int64_t end = base_offset;
+    batch_reader_init(&reader, file, 0, size, BATCH_READER_SCAN_BYTES);
+    while (error == OK && (error = batch_reader_next(&reader, &header)) == OK)
+        end = batch_next_offset(header);
+    batch_reader_fini(&reader);
+    file_close(file);
+    *ret_end = end;
+    return error == ERR_NOT_FOUND ? OK : error;
+}
+
+static enum error finish_swap(struct plog *log, struct offsets *logs, int64_t base_offset)
+{
+    int64_t end;
+    enum error error = swap_end(log, base_offset, &end);
+    if (error != OK)
+        return error;
+    for (int i = 0; i < logs->count; i++)
+        for (size_t k = 0; k < ARRAY_SIZE(SWAP_SUFFIXES) && logs->items[i] >= base_offset && logs->items[i] < end; k++)
+            if ((error = remove_segment_name(log, logs->items[i], SWAP_SUFFIXES[k], "")) != OK)
+                return error;
+    for (size_t k = 0; k < ARRAY_SIZE(SWAP_SUFFIXES) && error == OK; k++) {
+        struct buf from = {0}, to = {0};
+        char name[SEGMENT_NAME_MAX];
+        segment_file_name(base_offset, SWAP_SUFFIXES[k], name);
+        buf_printf(&to, "%s/%s", log->dir, name);
+        buf_printf(&from, "%s/%s.swap", log->dir, name);
+        error = fs_rename(log->fs, buf_cstr(&from), buf_cstr(&to));
+        if (error == ERR_NOT_FOUND)
+            error = OK;
+        buf_fini(&from);
+        buf_fini(&to);
+    }
+    if (error == OK)
+        plog_event(log, "finished the replacement of the segments %" PRId64 " to %" PRId64 " that a crash had interrupted",
+                   base_offset, end - 1);
+    return error == OK ? fs_sync_dir(log->fs, log->dir) : error;
+}
+
+static enum error remove_swap(struct plog *log, int64_t base_offset)
+{
+    enum error error = OK;
+    for (size_t k = 0; k < ARRAY_SIZE(SWAP_SUFFIXES) && error == OK; k++)
+        error = remove_segment_name(log, base_offset, SWAP_SUFFIXES[k], ".swap");
+    return error;
+}
+
+static enum error finish_swaps(struct listing *l)
+{
+    enum error error = OK;
+    offsets_sort(&l->swaps);
+    for (int i = 0; i < l->swap_indexes.count && error == OK; i++)
+        if (!offsets_has(&l->swaps, l->swap_indexes.items[i]))
+            error = remove_swap(l->log, l->swap_indexes.items[i]); /* its .log has its name already; the index is built anew */
+    for (int i = 0; i < l->swaps.count && error == OK; i++) {
+        int64_t base_offset = l->swaps.items[i];
+        if (base_offset < l->lowest_cleaned)
+            error = finish_swap(l->log, &l->logs, base_offset);
+        else
+            error = remove_swap(l->log, base_offset);
+    }
+    return error;
+}
+
+static enum error remove_orphans(struct listing *l)
+{
+    enum error error = OK;
+    for (int i = 0; i < l->indexes.count && error == OK; i++) {
+        if (offsets_has(&l->logs, l->indexes.items[i]))
+            continue;
+        for (size_t k = 0; k < ARRAY_SIZE(INDEX_SUFFIXES) && error == OK; k++)
+            error = remove_segment_name(l->log, l->indexes.items[i], INDEX_SUFFIXES[k], "");
+    }
+    return error;
+}
+
+/* Cleans the folder up and opens the segments, sealed. */
+static enum error open_segments(struct plog *log)
+{
+    struct listing l = {.log = log, .lowest_cleaned = INT64_MAX};
+    enum error error = fs_list(log->fs, log->dir, visit_name, &l);
+    if (error == OK)
+        error = remove_doomed(&l);
+    if (error == OK && l.swaps.count + l.swap_indexes.count > 0) {
+        error = finish_swaps(&l);
+        listing_fini(&l);
+        l = (struct listing){.log = log, .lowest_cleaned = INT64_MAX};
+        if (error == OK)
+            error = fs_list(log->fs, log->dir, visit_name, &l);
+    }
+    offsets_sort(&l.logs);
+    if (error == OK)
+        error = remove_orphans(&l);
+    for (int i = 0; i < l.logs.count && error == OK; i++) {
+        struct segment *s;
+        error = segment_open(log->fs, log->dir, l.logs.items[i], &s);
+        if (error == OK)
+            plog_add_segment(log, s);
+    }
+    listing_fini(&l);
+    return error;
+}
+
+/* ---- Producer state ---- */
+
+struct replay {
+    struct plog *log;
+    int64_t end_offset; /* batches from here on are not for us */
+    int64_t previous_end;
+    int unapplied;
+    bool epochs;  /* note them too */
+    bool collect; /* aborted transactions go to this segment's index */
+    struct segment *segment;
+};
+
+static enum error apply_replayed(struct replay *r, int64_t end_offset)
+{
+    struct producer_state *ps = r->log->producers;
+    const struct completed_txn *txns;
+    int count = r->collect ? producer_state_completed(ps, &txns) : 0;
+    enum error error = OK;
+    for (int i = 0; i < count && error == OK; i++) {
+        struct aborted_txn aborted = {txns[i].producer_id, txns[i].first_offset, txns[i].last_offset, txns[i].last_stable_offset};
+        if (txns[i].aborted)
+            error = segment_append_aborted(r->segment, &aborted);
+    }
+    producer_state_apply(ps, end_offset);
+    r->unapplied = 0;
+    return error;
+}
+
+static enum error replay_batch(void *arg, const uint8_t *batch, uint64_t pos)
+{
+    struct replay *r = arg;
+    if (batch_base_offset(batch) >= r->end_offset)
+        return ERR_CANCELLED;
+    if (r->epochs)
+        plog_note_epoch(r->log, batch, r->previous_end);
+    r->previous_end = batch_next_offset(batch);
+    if (batch_last_offset(batch) < plog_start_offset(r->log))
+        return OK; /* deleted: a rebuild would not see it either */
+    struct problem problem;
+    enum error error = plog_stage(r->log, PRODUCER_COPIED, batch, NULL, &problem);
+    if (error == CORRUPT_MESSAGE) {
+        plog_event(r->log, "%s: passed over", problem.message);
+        error = OK;
+    }
+    /* Staging bounds what a segment full of producers takes. */
+    if (error == OK && ++r->unapplied >= 1000)
+        error = apply_replayed(r, batch_next_offset(batch));
+    return error;
+}
+
+/* Feeds the batches from the state's end offset up to end_offset. */
+static enum error replay(struct plog *log, int64_t end_offset)
+{
+    int64_t from = producer_state_end_offset(log->producers);
+    enum error error = OK;
+    struct replay r = {.log = log, .end_offset = end_offset};
+    for (int i = plog_segment_floor(log, from); i < log->segment_count && error == OK; i++) {
+        struct segment *s = log->segments[i];
+        if (segment_base_offset(s) >= end_offset)
+            break;
+        error = segment_each(s, MAX(from, segment_base_offset(s)), false, replay_batch, &r);
+    }
+    if (error != OK && error != ERR_CANCELLED) {
+        producer_state_discard(log->producers);
+        return error;
+    }
+    return apply_replayed(&r, end_offset);
+}
+
+enum error plog_rebuild_producers(struct plog *log, int64_t end_offset)
+{
+    struct problem note = {0};
+    enum error error =
+        producer_state_reload(log->producers, MIN(plog_start_offset(log), end_offset), end_offset, plog_now_ms(log), &note);
+    if (error == OK && note.code != OK)
+        plog_event(log, "%s", note.message);
+    return error == OK ? replay(log, end_offset) : error;
+}
+
+/* ---- Segments that must be read ---- */
+
+static enum error recover_batch(void *arg, const uint8_t *batch, uint64_t pos)
+{
+    struct replay *r = arg;
+    enum error error = replay_batch(r, batch, pos);
+    /* A marker's aborted transaction goes into the index before the next batch is looked at. */
+    return error == OK && batch_is_control(batch) ? apply_replayed(r, batch_next_offset(batch)) : error;
+}
+
+static enum error damaged(struct plog *log, struct segment *s, int64_t sound_end, const char *reason, struct problem *problem)
+{
+    char name[SEGMENT_NAME_MAX];
+    problem_set(problem, ERR_CORRUPT, "%s/%s is damaged behind offset %" PRId64, log->dir,
+                segment_file_name(segment_base_offset(s), SEGMENT_LOG_SUFFIX, name), sound_end - 1);
+    problem_detail(problem, "%s; everything below offset %" PRId64 " was on disk once, so this is no crash",
+                   reason != NULL ? reason : "no reason", plog_recovery_point(log));
+    problem_hint(problem, "restore the file from a copy, or take the partition's line out of " RECOVERY_POINT_CHECKPOINT
+                          " to have the log cut there");
+    return ERR_CORRUPT;
+}
+
+/* Segment `index` is read from front to end. Behind a cut, the segments that follow go. */
+static enum error recover_segment(struct plog *log, int index, int64_t *ret_end, struct problem *problem)
+{
+    struct segment *s = log->segments[index];
+    int64_t base_offset = segment_base_offset(s);
+    enum error error = OK;
+    if (producer_state_end_offset(log->producers) != base_offset)
+        error = plog_rebuild_producers(log, base_offset);
+    struct replay r = {
+        .log = log, .end_offset = INT64_MAX, .previous_end = base_offset, .epochs = true, .collect = true, .segment = s};
+    struct segment_recovery recovery;
+    int64_t keep_below = MIN(plog_recovery_point(log), plog_segment_upper(log, index));
+    if (error == OK)
+        error = segment_recover(s, keep_below, log->config.index_interval_bytes, recover_batch, &r, &recovery);
+    if (error == CORRUPT_MESSAGE)
+        return damaged(log, s, recovery.next_offset, recovery.reason, problem);
+    if (error == OK)
+        error = apply_replayed(&r, recovery.next_offset);
+    if (error != OK)
+        return error;
+    plog_event(log, "segment %" PRId64 " recovered: %" PRId64 " batches, end offset %" PRId64 ", %" PRIu64 " bytes cut off%s%s",
+               base_offset, recovery.batches, recovery.next_offset, recovery.cut_bytes, recovery.reason != NULL ? ": " : "",
+               recovery.reason != NULL ? recovery.reason : "");
+    while (recovery.cut_bytes > 0 && log->segment_count > index + 1) {
+        plog_event(log, "segment %" PRId64 " lies behind the cut: removed",
+                   segment_base_offset(log->segments[log->segment_count - 1]));
+        if ((error = plog_drop_last(log)) != OK)
+            return error;
+    }
+    if (index + 1 < log->segment_count)
+        error = segment_seal(s);
+    *ret_end = recovery.next_offset;
+    return error;
+}
+
+/* Which segments can't be trusted as they are. */
+static bool needs_recovery(struct plog *log, int index, bool clean)
+{
+    struct problem problem;
+    int64_t recovery_point = plog_recovery_point(log);
+    bool last = index + 1 == log->segment_count;
+    /* A segment that ends exactly at the recovery point may have been sealed after the flush: its indexes may not be durable. */
+    if (!clean && (last || plog_segment_upper(log, index) >= recovery_point))
+        return true;
+    if (segment_check(log->segments[index], &problem) == OK)
+        return false;
+    plog_event(log, "%s: building it anew", problem.message);
+    return true;
+}
+
+static enum error recover_segments(struct plog *log, bool clean, struct problem *problem)
+{
+    enum error error = OK;
+    int64_t end;
+    for (int i = 0; i < log->segment_count && error == OK; i++)
+        if (needs_recovery(log, i, clean))
+            error = recover_segment(log, i, &end, problem);
+    if (error == OK && !segment_is_active(plog_active(log)))
+        error = segment_activate(plog_active(log));
+    if (error == OK)
+        error = segment_next_offset(plog_active(log), &log->end_offset);
+    return error;
+}
+
+/* ---- Leader epochs ---- */
+
+static enum error note_batch_epoch(void *arg, const uint8_t *batch, uint64_t pos)
+{
+    plog_note_epoch(arg, batch, batch_base_offset(batch));
+    return OK;
+}
+
+static enum error open_epochs(struct plog *log)
+{
+    struct problem problem = {0};
+    struct buf path = {0};
+    buf_printf(&path, "%s/%s", log->dir, LEADER_EPOCH_CHECKPOINT);
+    bool missing = !fs_exists(log->fs, buf_cstr(&path));
+    buf_fini(&path);
+    enum error error = leader_epochs_load(&log->epochs, &problem);
+    bool damaged_file = error == ERR_CORRUPT || error == ERR_UNSUPPORTED;
+    if (error != OK && !damaged_file)
+        return error;
+    if (damaged_file)
+        plog_event(log, "%s: building it from the batches", problem.message);
+    error = OK;
+    for (int i = 0; i < log->segment_count && error == OK && (missing || damaged_file); i++)
+        error = segment_each(log->segments[i], segment_base_offset(log->segments[i]), false, note_batch_epoch, log);
+    /* A torn tail ends the walk; recovery reads it again and says so. */
+    if (error == CORRUPT_MESSAGE || error == ERR_TRUNCATED || error == UNSUPPORTED_FOR_MESSAGE_FORMAT || error == ERR_CORRUPT)
+        error = OK;
+    if (error == OK && (missing || damaged_file))
+        log->epochs_version++;
+    return error;
+}
+
+/* ---- Opening ---- */
+
+static enum error open_topic_id(struct plog *log, struct uuid topic_id, struct problem *problem)
+{
+    struct buf path = {0};
+    struct problem note;
+    struct uuid found = UUID_ZERO;
+    buf_printf(&path, "%s/%s", log->dir, PARTITION_METADATA_FILE);
+    enum error error = partition_metadata_read(log->fs, buf_cstr(&path), &found, &note);
+    buf_fini(&path);
+    if (error == ERR_CORRUPT || error == ERR_UNSUPPORTED) {
+        plog_event(log, "%s", note.message);
+        found = UUID_ZERO;
+    } else if (error != OK && error != ERR_NOT_FOUND) {
+        return error;
+    }
+    log->topic_id = found;
+    if (uuid_is_zero(&topic_id))
+        return OK;
+    error = plog_set_topic_id(log, topic_id);
+    if (error != INCONSISTENT_TOPIC_ID)
+        return error;
+    char has[UUID_TEXT_SIZE], wanted[UUID_TEXT_SIZE];
+    problem_set(problem, INCONSISTENT_TOPIC_ID, "the folder %s belongs to the topic id %s, not to %s", log->dir,
+                uuid_text(&found, has), uuid_text(&topic_id, wanted));
+    problem_hint(problem, "move the folder away if its data is not needed");
+    return INCONSISTENT_TOPIC_ID;
+}
+
+enum error plog_load_last_batch(struct plog *log)
+{
+    struct segment_position position;
+    log->last_batch_epoch = -1;
+    log->ends_with_own_barrier = false;
+    for (int i = log->segment_count - 1; i >= 0; i--) {
+        struct segment *s = log->segments[i];
+        enum error error = segment_last_batch(s, &position);
+        if (error == ERR_NOT_FOUND)
+            continue;
+        /* Barriers are small: nothing else needs to be read whole. */
+        struct buf batch = {0};
+        if (error == OK)
+            error = segment_load(s, position.pos, MIN(position.bytes, (uint64_t)BATCH_OVERHEAD), &batch);
+        if (error == OK && batch_is_control(batch.data) && position.bytes <= 64 * 1024) {
+            buf_clear(&batch);
+            error = segment_load(s, position.pos, position.bytes, &batch);
+            log->ends_with_own_barrier = error == OK && plog_is_own_barrier(log, batch.data);
+        }
+        log->last_batch_epoch = position.leader_epoch;
+        buf_fini(&batch);
+        return error;
+    }
+    return OK;
+}
+
+static struct plog *new_log(const struct plog_params *params)
+{
+    struct plog *log = mem_calloc(1, sizeof(*log));
+    log->fs = params->fs;
+    log->clock = params->clock;
+    log->dir = mem_strdup(params->dir);
+    log->cluster_id = mem_strdup(params->cluster_id);
+    log->config = params->config;
+    log->event = params->event;
+    log->event_arg = params->event_arg;
+    log->checkpoint = params->checkpoint;
+    log->failed_callback = params->failed;
+    log->owner_arg = params->owner_arg;
+    log->last_batch_epoch = -1;
+    TAILQ_INIT(&log->deleted);
+    leader_epochs_init(&log->epochs, log->fs, log->dir);
+    log->producers = producer_state_create(log->fs, log->dir, params->config.producer_id_expiration_ms);
+    mutex_init(&log->files);
+    condition_init(&log->files_idle);
+    atomic_store(&log->recovery_point, MAX(params->recovery_point, 0));
+    atomic_store(&log->start_offset, MAX(params->log_start_offset, 0));
+    return log;
+}
+
+static enum error create_dir(struct plog *log)
+{
+    enum error error = fs_mkdir(log->fs, log->dir);
+    if (error == ERR_EXISTS)
+        return OK;
+    const char *slash = strrchr(log->dir, '/');
+    if (error != OK || slash == NULL || slash == log->dir)
+        return error;
+    char *parent = str_dup((struct str){log->dir, (int32_t)(slash - log->dir)});
+    error = fs_sync_dir(log->fs, parent);
+    mem_free(parent);
+    return error;
+}
+
+/* The log's range as it turned out, against what the checkpoints say. */
+static enum error settle_offsets(struct plog *log, const struct plog_params *params)
+{
+    int64_t first = segment_base_offset(log->segments[0]);
+    int64_t start = MAX(plog_start_offset(log), first);
+    if (start > log->end_offset) {
+        plog_event(log, "the log start offset %" PRId64 " lies behind the end %" PRId64 ": the log begins there anew", start,
+                   log->end_offset);
+        atomic_store(&log->high_watermark, log->end_offset);
+        return plog_restart_at(log, start);
+    }
+    atomic_store(&log->start_offset, start);
+    int64_t hw = MIN(params->high_watermark, log->end_offset);
+    atomic_store(&log->high_watermark, MAX(hw, start));
+    return OK;
+}
+
+static enum error open_log(struct plog *log, const struct plog_params *params, struct problem *problem)
+{
+    bool clean = params->clean_shutdown;
+    enum error error = create_dir(log);
+    if (error == OK)
+        error = open_topic_id(log, params->topic_id, problem);
+    if (error == OK)
+        error = open_segments(log);
+    if (error == OK && log->segment_count == 0) {
+        struct segment *s;
+        error = segment_create(log->fs, log->dir, plog_start_offset(log), &s);
+        if (error == OK)
+            plog_add_segment(log, s);
+        clean = false; /* nothing there to trust; also makes the new folder durable */
+    }
+    if (error == OK)
+        error = producer_state_load_list(log->producers);
+    if (error == OK)
+        error = open_epochs(log);
+    if (error == OK)
+        error = recover_segments(log, clean, problem);
+    if (error == OK)
+        error = settle_offsets(log, params);
+    if (error == OK && producer_state_end_offset(log->producers) != log->end_offset)
+        error = plog_rebuild_producers(log, log->end_offset);
+    if (error == OK)
+        error =
+            leader_epochs_truncate_from_end(&log->epochs, log->end_offset + 1); /* one that begins at the end has no batch yet */
+    if (error == OK)
+        error = leader_epochs_truncate_from_start(&log->epochs, plog_start_offset(log));
+    if (error == OK)
+        error = plog_load_last_batch(log);
+    if (error != OK)
+        return error;
+    plog_count_bytes(log);
+    producer_state_on_high_watermark(log->producers, plog_high_watermark(log));
+    log->dir_unsynced = !clean;
+    log->synced_below = clean ? segment_base_offset(plog_active(log)) : 0;
+    /* What recovery has read may be in the page cache only. */
+    error = clean ? plog_store_epochs(log) : plog_flush_now(log);
+    if (error == OK)
+        atomic_store(&log->recovery_point, log->end_offset);
+    return error;
+}
+
+enum error plog_open(const struct plog_params *params, struct plog **ret_log, struct problem *problem)
+{
+    struct problem ignored;
+    problem = problem != NULL ? problem : &ignored;
+    problem->code = OK;
+    struct plog *log = new_log(params);
+    enum error error = open_log(log, params, problem);
+    if (error == OK) {
+        *ret_log = log;
+        return OK;
+    }
+    if (problem->code == OK)
+        problem_set(problem, error, "the log %s cannot be opened: %s", log->dir, error_message(error));
+    (void)plog_close(log, false);
+    return error;
+}
