@@ -106,6 +106,7 @@ static void drop(struct plog *log)
     leader_epochs_fini(&log->epochs);
     condition_fini(&log->files_idle);
     mutex_fini(&log->files);
+    mutex_fini(&log->syncing);
     buf_fini(&log->scratch);
     mem_free(log->run);
     mem_free(log->cluster_id);
@@ -253,8 +254,10 @@ static enum error sync_files(const struct plog_flush *flush)
     enum error error = flush->sync_dir ? fs_sync_dir(flush->log->fs, flush->log->dir) : OK;
     if (error == OK)
         error = sync_epochs(flush);
+    mutex_lock(&flush->log->syncing);
     for (int i = 0; error == OK && i < flush->count - 1; i++)
         error = segment_sync(flush->segments[i]);
+    mutex_unlock(&flush->log->syncing);
     if (error == OK)
         error = file_sync(flush->active);
     STAT_ADD(fsyncs, 1);

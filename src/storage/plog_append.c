@@ -101,8 +101,10 @@ enum error plog_roll_at(struct plog *log, int64_t base_offset)
     if (segment_size_bytes(active) == 0)
         return segment_base_offset(active) == base_offset ? OK : plog_broken(log, replace_empty(log, base_offset));
     enum error error = segment_seal(active);
-    if (error != OK)
-        return plog_broken(log, error);
+    if (error != OK) {
+        enum error undo = segment_activate(active); /* a full disk may have room again at the next try */
+        return plog_broken(log, undo != OK ? undo : error);
+    }
     /* Not synced: a snapshot that a crash tears is found by its CRC and built again from the log. */
     error = producer_state_take_snapshot(log->producers, false);
     if (error != OK)

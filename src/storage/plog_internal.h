@@ -51,6 +51,7 @@ struct plog {
     int flushes_running;
     uint32_t truncations;
     uint64_t epochs_version, epochs_stored;
+    struct mutex syncing; /* one flush at a time syncs sealed segments */
 
     struct buf scratch;        /* control batches of our own */
     struct segment_batch *run; /* PLOG_RUN_BATCHES, for copied appends; NULL until the first */

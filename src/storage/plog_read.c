@@ -22,14 +22,14 @@ static enum error resolve(struct plog *log, int64_t offset, int64_t upper_offset
         struct segment *s = log->segments[i];
         if (segment_base_offset(s) >= upper_offset)
             break;
-        enum error error =
-            segment_read(s, offset, upper_offset, max_bytes, min_one, &slice->pos, &slice->len, &slice->end_offset);
+        struct segment_range range;
+        enum error error = segment_find_range(s, offset, upper_offset, max_bytes, min_one, &range);
         if (error == ERR_NOT_FOUND)
             continue; /* offset lies in a gap behind its last batch */
         if (error != OK)
             return error;
-        if (slice->len > 0)
-            slice->segment = segment_ref(s);
+        if (range.len > 0)
+            *slice = (struct plog_slice){segment_ref(s), range.pos, range.len, range.end_offset};
         *ret_index = i;
         return OK;
     }

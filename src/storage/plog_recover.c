@@ -369,9 +369,9 @@ static enum error recover_segment(struct plog *log, int index, int64_t *ret_end,
     struct replay r = {
         .log = log, .end_offset = INT64_MAX, .previous_end = base_offset, .epochs = true, .collect = true, .segment = s};
     struct segment_recovery recovery;
-    int64_t keep_below = MIN(plog_recovery_point(log), plog_segment_upper(log, index));
+    segment_set_durable_below(s, MIN(plog_recovery_point(log), plog_segment_upper(log, index)));
     if (error == OK)
-        error = segment_recover(s, keep_below, log->config.index_interval_bytes, recover_batch, &r, &recovery);
+        error = segment_recover(s, log->config.index_interval_bytes, recover_batch, &r, &recovery);
     if (error == CORRUPT_MESSAGE)
         return damaged(log, s, recovery.next_offset, recovery.reason, problem);
     if (error == OK)
@@ -402,19 +402,34 @@ static bool needs_recovery(struct plog *log, int index, bool clean)
     /* A segment that ends exactly at the recovery point may have been sealed after the flush: its indexes may not be durable. */
     if (!clean && (last || plog_segment_upper(log, index) >= recovery_point))
         return true;
-    if (segment_check(log->segments[index], &problem) == OK)
-        return false;
-    plog_event(log, "%s: building it anew", problem.message);
-    return true;
+    enum error error = segment_check(log->segments[index], &problem);
+    if (error != OK)
+        plog_event(log, "%s The indexes of the segment are built anew.", problem.message);
+    return error != OK;
+}
+
+/* The check has opened the files of a segment that nobody may ask for again: a log of thousands would hold as many of them. */
+static enum error reopen(struct plog *log, int index)
+{
+    struct segment *s;
+    enum error error = segment_open(log->fs, log->dir, segment_base_offset(log->segments[index]), &s);
+    if (error != OK)
+        return error;
+    segment_unref(log->segments[index]);
+    log->segments[index] = s;
+    return OK;
 }
 
 static enum error recover_segments(struct plog *log, bool clean, struct problem *problem)
 {
     enum error error = OK;
     int64_t end;
-    for (int i = 0; i < log->segment_count && error == OK; i++)
+    for (int i = 0; i < log->segment_count && error == OK; i++) {
         if (needs_recovery(log, i, clean))
             error = recover_segment(log, i, &end, problem);
+        else if (i + 1 < log->segment_count)
+            error = reopen(log, i);
+    }
     if (error == OK && !segment_is_active(plog_active(log)))
         error = segment_activate(plog_active(log));
     if (error == OK)
@@ -527,6 +542,7 @@ static struct plog *new_log(const struct plog_params *params)
     leader_epochs_init(&log->epochs, log->fs, log->dir);
     log->producers = producer_state_create(log->fs, log->dir, params->config.producer_id_expiration_ms);
     mutex_init(&log->files);
+    mutex_init(&log->syncing);
     condition_init(&log->files_idle);
     atomic_store(&log->recovery_point, MAX(params->recovery_point, 0));
     atomic_store(&log->start_offset, MAX(params->log_start_offset, 0));

@@ -78,7 +78,6 @@ void segment_unref(struct segment *s)
         segment_free(s);
 }
 
-/* The new file's name must be durable before its first batch is acknowledged: hence the sync of the folder. */
 static enum error create_files(struct segment *s)
 {
     uint64_t size = 0;
@@ -94,8 +93,7 @@ static enum error create_files(struct segment *s)
         if (error != OK && error != ERR_NOT_FOUND)
             return error;
     }
-    error = fs_open(s->fs, s->paths[SEGMENT_FILE_LOG], FILE_WRITE | FILE_CREATE, &s->log);
-    return error != OK ? error : fs_sync_dir(s->fs, s->dir);
+    return fs_open(s->fs, s->paths[SEGMENT_FILE_LOG], FILE_WRITE | FILE_CREATE, &s->log);
 }
 
 enum error segment_create(struct fs *fs, const char *dir, int64_t base_offset, struct segment **ret_segment)

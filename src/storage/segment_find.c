@@ -49,61 +49,88 @@ enum error segment_find(struct segment *s, int64_t offset, struct segment_positi
     return error;
 }
 
-/* Where the last whole batch ends that begins at or behind `from` and ends at or before `limit`; from itself when there is none. */
-static enum error last_end_before(struct segment *s, uint64_t from, uint64_t limit, uint64_t *ret_end)
+/* The last whole batch that begins at or behind range->pos and ends at or before `limit` becomes the range's end, if there is one. */
+static enum error last_end_before(struct segment *s, uint64_t limit, struct segment_range *range)
 {
     struct offset_position near;
     struct batch_reader reader;
     enum error error = offset_index_lookup_pos(&s->index, limit, &near);
     if (error == OK)
-        error = segment_reader(s, MAX(near.pos, from), BATCH_READER_LOOKUP_BYTES, &reader);
+        error = segment_reader(s, MAX(near.pos, range->pos), BATCH_READER_LOOKUP_BYTES, &reader);
     if (error != OK)
         return error;
     const uint8_t *header;
     uint64_t end = reader.pos;
-    while ((error = batch_reader_next(&reader, &header)) == OK && reader.pos <= limit)
+    int64_t end_offset = -1;
+    while ((error = batch_reader_next(&reader, &header)) == OK) {
+        if (reader.pos > limit) {
+            end_offset = end_offset < 0 ? batch_base_offset(header) : end_offset;
+            break;
+        }
         end = reader.pos;
+        end_offset = batch_next_offset(header);
+    }
     batch_reader_fini(&reader);
     if (error != OK && error != ERR_NOT_FOUND)
         return error;
-    *ret_end = end;
+    range->len = (size_t)(end - range->pos);
+    range->end_offset = end_offset;
     return OK;
 }
 
 /* Where batches end that lie below upper_offset as a whole. */
-static enum error end_below(struct segment *s, int64_t upper_offset, uint64_t *ret_end)
+static enum error end_below(struct segment *s, int64_t upper_offset, uint64_t *ret_end, int64_t *ret_end_offset)
 {
     struct segment_position above;
+    if (upper_offset < INT64_MAX) {
+        enum error error = segment_find(s, upper_offset, &above);
+        if (error == OK) {
+            *ret_end = above.pos;
+            *ret_end_offset = above.base_offset;
+            return OK;
+        }
+        if (error != ERR_NOT_FOUND)
+            return error;
+    }
     *ret_end = s->size_bytes;
-    if (upper_offset == INT64_MAX)
-        return OK;
-    enum error error = segment_find(s, upper_offset, &above);
+    return segment_next_offset(s, ret_end_offset);
+}
+
+enum error segment_find_range(struct segment *s, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one,
+                              struct segment_range *ret_range)
+{
+    struct segment_position first;
+    struct segment_range range = {0};
+    uint64_t end = 0;
+    enum error error = segment_find(s, offset, &first);
     if (error == OK)
-        *ret_end = above.pos;
-    return error == ERR_NOT_FOUND ? OK : error;
+        error = end_below(s, upper_offset, &end, &range.end_offset);
+    if (error != OK)
+        return error;
+    range.pos = first.pos;
+    if (end > first.pos) {
+        range.len = (size_t)(end - first.pos);
+        if (first.bytes > max_bytes) {
+            range.len = min_one ? (size_t)first.bytes : 0;
+            range.end_offset = first.last_offset + 1;
+        } else if (range.len > max_bytes) {
+            error = last_end_before(s, first.pos + max_bytes, &range);
+        }
+    }
+    if (error == OK)
+        *ret_range = range;
+    return error;
 }
 
 enum error segment_read(struct segment *s, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one,
                         uint64_t *ret_pos, size_t *ret_len)
 {
-    struct segment_position first;
-    uint64_t end = 0;
-    enum error error = segment_find(s, offset, &first);
-    if (error == OK)
-        error = end_below(s, upper_offset, &end);
+    struct segment_range range;
+    enum error error = segment_find_range(s, offset, upper_offset, max_bytes, min_one, &range);
     if (error != OK)
         return error;
-    if (end <= first.pos)
-        end = first.pos;
-    else if (end - first.pos > max_bytes) {
-        error = last_end_before(s, first.pos, first.pos + max_bytes, &end);
-        if (error != OK)
-            return error;
-        if (end == first.pos && min_one)
-            end = first.pos + first.bytes;
-    }
-    *ret_pos = first.pos;
-    *ret_len = (size_t)(end - first.pos);
+    *ret_pos = range.pos;
+    *ret_len = range.len;
     return OK;
 }
 

@@ -22,6 +22,7 @@ struct segment {
     bool tail_garbage;   /* a failed append left bytes behind size_bytes */
     bool deleted;        /* the files carry .deleted */
     int64_t next_offset; /* -1: not known without a look */
+    int64_t durable_below; /* segment_set_durable_below */
     uint64_t bytes_since_index_entry;
     struct timestamp_offset largest; /* when largest_known */
     bool largest_known;

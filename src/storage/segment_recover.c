@@ -73,6 +73,11 @@ static enum error recover_next(struct segment *s, struct batch_reader *reader, i
     return visit != NULL ? visit(arg, batch, reader->batch_pos) : OK;
 }
 
+void segment_set_durable_below(struct segment *s, int64_t offset)
+{
+    s->durable_below = offset;
+}
+
 enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg,
                            struct segment_recovery *ret_recovery)
 {
@@ -102,13 +107,17 @@ enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segm
     batch_reader_fini(&reader);
     if (error != ERR_NOT_FOUND)
         return error;
+    result.next_offset = s->next_offset;
+    if (result.valid_bytes < size_bytes && s->next_offset < s->durable_below) {
+        *ret_recovery = result;
+        return CORRUPT_MESSAGE;
+    }
     if (result.valid_bytes < size_bytes) {
         error = segment_cut_log(s, result.valid_bytes);
         if (error != OK)
             return error;
     }
     result.cut_bytes = size_bytes - result.valid_bytes;
-    result.next_offset = s->next_offset;
     *ret_recovery = result;
     return OK;
 }

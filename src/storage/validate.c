@@ -125,12 +125,12 @@ static enum error check_batch(struct check *c, struct problem *problem)
         return problem_set(problem, CORRUPT_MESSAGE, "the CRC does not match");
     if (batch_codec(b) >= CODEC_COUNT)
         return problem_set(problem, CORRUPT_MESSAGE, "codec %d is unknown", batch_codec(b));
+    if (batch_is_control(b)) /* markers are plog_append_marker's */
+        return problem_set(problem, INVALID_RECORD, "control batches are not for clients to write");
     if (client) {
         error = check_counts(b, problem);
         if (error != OK)
             return error;
-        if (batch_is_control(b))
-            return problem_set(problem, INVALID_RECORD, "clients may not write control batches");
         if (batch_has_producer_id(b) && batch_base_sequence(b) < 0)
             return problem_set(problem, INVALID_RECORD, "producer %" PRId64 " sends the sequence %d", batch_producer_id(b),
                                batch_base_sequence(b));
@@ -245,7 +245,6 @@ static void fill(const struct check *c, struct validated *v)
     v->producer_epoch = batch_producer_epoch(b);
     v->base_sequence = batch_base_sequence(b);
     v->transactional = batch_is_transactional(b);
-    v->control = batch_is_control(b);
     bool log_append_time = c->config->log_append_time;
     v->max_timestamp = log_append_time ? c->now_ms : c->max_timestamp;
     v->offset_delta_of_max = log_append_time ? batch_last_offset_delta(b) : c->delta_of_max;
@@ -271,8 +270,7 @@ static enum error check_all(struct check *c, struct bytes records, int16_t produ
     else
         error = check_records(c, raw, problem);
     int source = batch_codec(c->batch), target = c->config->compression;
-    bool control_as_it_is = batch_is_control(c->batch) && source == CODEC_NONE; /* readers expect markers uncompressed */
-    if (error == OK && target != VALIDATE_COMPRESSION_PRODUCER && target != source && !control_as_it_is)
+    if (error == OK && target != VALIDATE_COMPRESSION_PRODUCER && target != source)
         error = take_recompressed(c, raw, target, v, problem);
     buf_fini(&scratch);
     if (error == OK && (int64_t)c->size > c->config->segment_bytes)

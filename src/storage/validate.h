@@ -38,8 +38,7 @@ struct validate_config validate_config_default(void);
 
 enum validate_origin {
     VALIDATE_CLIENT,      /* Produce */
-    VALIDATE_COORDINATOR, /* a group or transaction coordinator of ours: max.message.bytes and the rest hold too, but control
-                             batches may come */
+    VALIDATE_COORDINATOR, /* a group or transaction coordinator of ours: base offset and counts are its own affair */
 };
 
 /* Produce v8+: RecordErrors. */
@@ -70,7 +69,6 @@ struct validated {
     int16_t producer_epoch;
     int32_t base_sequence;
     bool transactional;
-    bool control;
     bool copied; /* recompressed */
 };
 
