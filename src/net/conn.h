@@ -56,7 +56,9 @@ int conn_pool_count(const struct conn_pool *pool);
 MUST_CHECK enum error conn_open(struct conn_pool *pool, struct transport *transport, const char *peer,
                                 void (*released)(void *arg, const char *peer), void *released_arg);
 
-/* Ends the request with this answer, frame length included; takes the chain's content. File pieces go out by sendfile. The
+/* The loop has to live until every request is ended.
+ *
+ * Ends the request with this answer, frame length included; takes the chain's content. File pieces go out by sendfile. The
  * frame may be referenced by it. */
 void conn_reply(struct conn *conn, struct chain *answer);
 void conn_reply_post(struct conn *conn, struct chain *answer); /* the same from any thread */

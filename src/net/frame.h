@@ -7,6 +7,7 @@
 #ifndef KAGAMI_NET_FRAME_H
 #define KAGAMI_NET_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

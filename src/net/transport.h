@@ -21,6 +21,7 @@ struct transport {
 };
 
 struct transport_ops {
+    /* Fewer bytes than there is room for means that no more have come. */
     enum error (*readv)(struct transport *t, const struct iovec *iov, int iov_count, size_t *ret_read);
     /* more: further bytes follow at once, so a short packet may wait for them. */
     enum error (*writev)(struct transport *t, const struct iovec *iov, int iov_count, bool more, size_t *ret_written);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -26,6 +27,7 @@ struct loop {
     _Atomic pthread_t thread;
     _Atomic(struct loop_task *) mailbox; /* newest first */
     atomic_bool asleep, stopping;
+    atomic_bool ran; /* until then `thread` is the creator's */
 
     struct loop_timer **heap; /* by due_ns, smallest first */
     int timers, heap_capacity;
@@ -285,6 +287,31 @@ static void run_mail(struct loop *loop)
     }
 }
 
+struct call {
+    struct loop_task task; /* first */
+    void (*run)(void *arg);
+    void *arg;
+    sem_t ended;
+};
+
+static void run_call(struct loop_task *task)
+{
+    struct call *call = (struct call *)task;
+    call->run(call->arg);
+    sem_post(&call->ended);
+}
+
+void loop_call(struct loop *loop, void (*run)(void *arg), void *arg)
+{
+    ASSERT(!atomic_load(&loop->ran) || !loop_is_current(loop));
+    struct call call = {.task = {.run = run_call}, .run = run, .arg = arg};
+    sem_init(&call.ended, 0, 0);
+    loop_post(loop, &call.task);
+    while (sem_wait(&call.ended) != 0)
+        ; /* a signal came */
+    sem_destroy(&call.ended);
+}
+
 /* Hooks. */
 
 void loop_hook_add(struct loop *loop, struct loop_hook *hook)
@@ -314,6 +341,7 @@ static void run_hooks(struct loop *loop)
 void loop_step(struct loop *loop, int max_wait_ms)
 {
     loop->thread = pthread_self();
+    atomic_store(&loop->ran, true);
     run_hooks(loop);
     atomic_store(&loop->asleep, true);
     bool mail = atomic_load(&loop->mailbox) != NULL || atomic_load(&loop->stopping);

@@ -53,6 +53,9 @@ struct loop_task { /* embedded; must stay valid until it ran; may be in one mail
  * next round. */
 void loop_post(struct loop *loop, struct loop_task *task);
 
+/* Runs run(arg) on the loop's thread and waits for its end. Not from that thread, and only while the loop runs. */
+void loop_call(struct loop *loop, void (*run)(void *arg), void *arg);
+
 struct loop_hook { /* called before the loop sleeps, each round */
     LIST_ENTRY(loop_hook) link;
     void (*before_sleep)(struct loop_hook *hook);

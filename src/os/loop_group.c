@@ -1,4 +1,3 @@
-#include <semaphore.h>
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -17,26 +16,7 @@ static void loop_main(void *arg)
     loop_run(arg);
 }
 
-struct first_task {
-    struct loop_task task; /* first */
-    sem_t ran;
-};
-
-static void report_running(struct loop_task *task)
-{
-    sem_post(&((struct first_task *)task)->ran);
-}
-
-/* Until a loop runs it takes its creator for its thread: nobody gets it before that has changed. */
-static void wait_until_running(struct loop *loop)
-{
-    struct first_task first = {.task = {.run = report_running}};
-    sem_init(&first.ran, 0, 0);
-    loop_post(loop, &first.task);
-    while (sem_wait(&first.ran) != 0)
-        ; /* a signal came */
-    sem_destroy(&first.ran);
-}
+static void nothing(void *arg) {}
 
 static enum error start_one(struct loop_group *group, const struct clock *clock, int index)
 {
@@ -50,7 +30,8 @@ static enum error start_one(struct loop_group *group, const struct clock *clock,
     if (e != OK)
         return e;
     group->running++;
-    wait_until_running(group->loops[index]);
+    /* Until a loop runs it takes its creator for its thread: nobody gets it before that has changed. */
+    loop_call(group->loops[index], nothing, NULL);
     return OK;
 }
 
