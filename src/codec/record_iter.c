@@ -15,11 +15,25 @@ void record_iter_init(struct record_iter *it, const uint8_t *batch, struct bytes
     };
 }
 
+/* get_varint() with the common cases, one and two bytes, inline: a record has six or more of them. */
+static inline int varint(const uint8_t *p, const uint8_t *end, int32_t *ret_v)
+{
+    if (p < end && p[0] < 0x80) {
+        *ret_v = unzigzag32(p[0]);
+        return 1;
+    }
+    if (end - p >= 2 && p[1] < 0x80) {
+        *ret_v = unzigzag32((uint32_t)p[1] << 7 | (p[0] & 0x7f));
+        return 2;
+    }
+    return get_varint(p, end, ret_v);
+}
+
 /* A varint length and so many bytes; -1 is null where null is allowed. */
 static bool take_bytes(const uint8_t **p, const uint8_t *end, bool nullable, struct bytes *ret_bytes)
 {
     int32_t len;
-    int used = get_varint(*p, end, &len);
+    int used = varint(*p, end, &len);
 
     if (used == 0 || len < (nullable ? -1 : 0) || len > end - *p - used)
         return false;
@@ -54,13 +68,13 @@ static bool take_body(const struct record_iter *it, const uint8_t *p, const uint
     if (used == 0)
         return false;
     p += used;
-    used = get_varint(p, end, &record->offset_delta);
+    used = varint(p, end, &record->offset_delta);
     if (used == 0)
         return false;
     p += used;
     if (!take_bytes(&p, end, true, &record->key) || !take_bytes(&p, end, true, &record->value))
         return false;
-    used = get_varint(p, end, &record->header_count);
+    used = varint(p, end, &record->header_count);
     if (used == 0)
         return false;
     p += used;
@@ -79,7 +93,7 @@ bool record_iter_next(struct record_iter *it, struct record *ret_record)
 
     if (it->error != OK || it->index >= it->count)
         return false;
-    used = get_varint(it->p, it->end, &len);
+    used = varint(it->p, it->end, &len);
     if (used == 0 || len < 0 || len > it->end - it->p - used || !take_body(it, it->p + used, it->p + used + len, &record)) {
         it->error = ERR_CORRUPT;
         return false;
