@@ -490,6 +490,13 @@ static bool has_news(const struct fetch *f, const struct fetch_partition *fp)
            fp->read.high_watermark != fp->told_high_watermark || fp->read.log_start_offset != fp->told_log_start;
 }
 
+/* A read ends at a segment's end: more is there, and waiting would not add it (Kafka: DelayedFetch, case C). */
+static bool ends_early(const struct fetch *f, const struct fetch_partition *fp)
+{
+    int64_t upper = f->read_committed ? fp->read.last_stable_offset : fp->read.high_watermark;
+    return fp->read.slice.segment != NULL && fp->read.slice.end_offset < upper;
+}
+
 static void read_one(struct fetch *f, struct fetch_partition *fp)
 {
     f->bytes -= fp->read.slice.segment != NULL ? fp->read.slice.len : 0;
@@ -522,7 +529,7 @@ static void read_one(struct fetch *f, struct fetch_partition *fp)
                                            .diverging_epoch = -1,
                                            .aborted_n = -1};
     f->bytes += fp->read.slice.segment != NULL ? fp->read.slice.len : 0;
-    f->failed = f->failed || fp->error != OK || fp->read.diverging_epoch >= 0;
+    f->at_once = f->at_once || fp->error != OK || fp->read.diverging_epoch >= 0 || ends_early(f, fp);
     fp->talks = has_news(f, fp);
 }
 
@@ -538,7 +545,7 @@ bool fetch_read(struct fetch *f)
     }
     if (none && f->kind == FETCH_INCREMENTAL)
         none = f->session->partitions == NULL;
-    return none || f->failed || (int64_t)f->bytes >= f->min_bytes;
+    return none || f->at_once || (int64_t)f->bytes >= f->min_bytes;
 }
 
 /* Whoever has nothing and is watched is looked at again only when it changes. */

@@ -94,7 +94,7 @@ struct fetch {
     int64_t min_bytes;
     size_t max_bytes; /* of the whole answer */
     size_t bytes;     /* read so far */
-    bool failed;      /* an error or a divergence: answer at once */
+    bool at_once;     /* an error, a divergence, the end of a segment: nothing to wait for */
 };
 
 /* Takes the request apart. Errors of the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; then there is

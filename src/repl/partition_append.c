@@ -155,11 +155,7 @@ enum error partition_restart_at(struct partition *p, int64_t offset)
     if (error != OK)
         return error;
     error = plog_restart_at(p->log, offset);
-    /* The new log may begin above the old one's end: nothing that was pending is there any more. */
-    p->flushing.offset = p->waiting.offset = -1;
-    p->flush_cut = 0;
-    partition_end_waiters(p, -1, NOT_LEADER_OR_FOLLOWER);
-    p->state_changed = true;
+    partition_after_truncation(p);
     partition_leave(p);
     return error;
 }

@@ -32,7 +32,6 @@ struct partition {
     int64_t appended_bytes; /* since the partition was created; counts on, whatever is truncated */
     int64_t visible_bytes;  /* of these, below HW */
     bool flush_wanted, flush_queued, flush_running;
-    int64_t flush_cut; /* lowest LEO that a truncation left while the flush ran */
     struct helper_job flush_job;
     struct condition flush_ended;
 

@@ -168,17 +168,15 @@ static void move_high_watermark(struct partition *p)
         plog_set_high_watermark(p->log, hw);
 }
 
+/* The log made everything that it kept durable, also for a flush that is under way. */
 void partition_after_truncation(struct partition *p)
 {
-    int64_t end = plog_end_offset(p->log);
-    p->flush_cut = MIN(p->flush_cut, end);
-    if (p->flushing.offset >= end)
-        p->flushing.offset = -1;
-    if (p->waiting.offset >= end)
-        p->waiting.offset = -1;
+    p->flushing.offset = p->waiting.offset = -1;
     p->state_changed = true;
-    partition_end_waiters(p, end,
-                          NOT_LEADER_OR_FOLLOWER); /* their records are gone: the client writes them again, to whoever leads */
+    if (plog_failed(p->log))
+        return;
+    release_durable(p);
+    partition_end_waiters(p, plog_end_offset(p->log), NOT_LEADER_OR_FOLLOWER); /* their records are gone */
 }
 
 /* ---- Group commit ---- */
@@ -189,7 +187,6 @@ static void run_flush(struct partition *p)
     ASSERT(!p->flush_running && p->log != NULL);
     p->flush_running = true;
     p->flush_wanted = false;
-    p->flush_cut = INT64_MAX;
     if (p->flushing.offset < 0) {
         p->flushing = p->waiting;
         p->waiting.offset = -1;
@@ -200,7 +197,6 @@ static void run_flush(struct partition *p)
     enum error error = plog_flush_run(&flush);
     STAT_ADD(fsyncs, 1);
     mutex_lock(&p->mutex);
-    flush.offset = MIN(flush.offset, p->flush_cut);
     error = plog_flush_end(&flush, error);
     p->flush_running = false;
     if (error == OK) {
