@@ -96,7 +96,8 @@ static void list_work(struct request *r)
             out->error_code = error_wire(error);
             out->timestamp = found.timestamp;
             out->offset = found.offset;
-            out->leader_epoch = found.leader_epoch;
+            if (r->version >= 4)
+                out->leader_epoch = found.leader_epoch;
         }
     }
 }

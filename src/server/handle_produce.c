@@ -99,7 +99,7 @@ static void set_error(struct produce_part *part, enum error error, const struct 
     if (problem != NULL && problem->message[0] != '\0')
         part->out->error_message = request_problem_text(p->request, problem);
     p->failed = true;
-    if (part->out->error_code == NOT_LEADER_OR_FOLLOWER && part->partition != NULL) {
+    if (p->request->version >= 10 && part->out->error_code == NOT_LEADER_OR_FOLLOWER && part->partition != NULL) {
         struct partition_state state;
         partition_get_state(part->partition, &state);
         part->out->current_leader.leader_id = p->request->server->node_id;
