@@ -19,6 +19,7 @@
 #include "base/uuid.h"
 #include "os/file.h"
 #include "os/helpers.h"
+#include "os/mutex.h"
 #include "os/random.h"
 #include "storage/plog.h"
 
@@ -41,9 +42,6 @@ struct log_manager_params {
     /* The directory failed (an fsync or a write): it is out of service and every log in it answers KAFKA_STORAGE_ERROR. Once. As
      * event: must not lock partitions, so post it. May be NULL. */
     void (*failed)(void *arg, const char *dir, const char *text);
-    /* Background work locks an adopted log's owner: lock returns its log, or NULL (and nothing locked) when the owner is done with it. */
-    struct plog *(*lock)(void *owner);
-    void (*unlock)(void *owner);
     void *arg;
 };
 
@@ -82,9 +80,10 @@ MUST_CHECK enum error log_manager_get(struct log_manager *manager, struct str to
 MUST_CHECK enum error log_manager_create_log(struct log_manager *manager, struct str topic, int32_t partition,
                                              struct uuid topic_id, const struct plog_config *config, struct plog **ret_log,
                                              struct problem *problem);
-/* From now on background work (flush of rolled segments, retention, producer expiry) visits the log, under params.lock(owner). */
-void log_manager_adopt(struct log_manager *manager, struct plog *log, void *owner);
-/* Waits for background work on the log and keeps it away: before the owner goes. No partition lock. The log stays open, and the manager's. */
+/* From now on background work (flush of rolled segments, retention, producer expiry) visits the log, under its owner's mutex. */
+void log_manager_adopt(struct log_manager *manager, struct plog *log, struct mutex *lock);
+/* Waits for background work on the log and keeps it away: before the mutex goes. No partition lock. The log stays open, and
+ * the manager's. */
 void log_manager_release(struct log_manager *manager, struct plog *log);
 /* Closes the log and renames its folder to TOPIC-N.UUID-delete, durably; its files go after file.delete.delay.ms. Nobody uses the
  * log any more (slices that were read may live on). Works for one that could not be opened. Blocks; no partition lock. */
@@ -104,7 +103,7 @@ MUST_CHECK enum error log_manager_space(struct log_manager *manager, uint64_t *r
 
 /* ---- Background work. The owner calls these on helpers, one at a time each; they block. ---- */
 
-/* Recovery points, log starts and high watermarks of all logs (Kafka: log.flush.offset.checkpoint.interval.ms, 60 s;
+/* Makes rolled segments durable that nobody flushed, then writes recovery points, log starts and high watermarks of all logs (Kafka: log.flush.offset.checkpoint.interval.ms, 60 s;
  * replica.high.watermark. checkpoint.interval.ms, 5 s). */
 MUST_CHECK enum error log_manager_checkpoint(struct log_manager *manager);
 /* Retention and producer expiry of all adopted logs, removal of what was deleted long enough ago

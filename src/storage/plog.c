@@ -93,7 +93,7 @@ int64_t plog_now_ms(const struct plog *log)
 
 static void drop(struct plog *log)
 {
-    struct deleted_segment *d;
+    struct plog_deleted *d;
     while ((d = TAILQ_FIRST(&log->deleted)) != NULL) {
         TAILQ_REMOVE(&log->deleted, d, link);
         segment_unref(d->segment);
@@ -143,6 +143,11 @@ void plog_set_config(struct plog *log, const struct plog_config *config)
 {
     log->config = *config;
     producer_state_set_expiration(log->producers, config->producer_id_expiration_ms);
+}
+
+const struct plog_config *plog_get_config(const struct plog *log)
+{
+    return &log->config;
 }
 
 const char *plog_dir(const struct plog *log)

@@ -73,6 +73,7 @@ MUST_CHECK enum error plog_open(const struct plog_params *params, struct plog **
  * drops everything, as a crash would. Gone either way. NULL is OK. */
 enum error plog_close(struct plog *log, bool clean);
 void plog_set_config(struct plog *log, const struct plog_config *config);
+const struct plog_config *plog_get_config(const struct plog *log);
 
 /* ---- Appending ---- */
 
@@ -215,8 +216,12 @@ MUST_CHECK enum error plog_set_start_offset(struct plog *log, int64_t offset);
 /* Time and size retention, below HW; how many segments were marked for removal. Rolls the active segment when it is due. */
 MUST_CHECK enum error plog_apply_retention(struct plog *log, int *ret_removed);
 MUST_CHECK enum error plog_roll(struct plog *log);
-/* Removes files marked .deleted whose delay is over (file.delete.delay.ms). Blocks. */
+/* Removes files marked .deleted whose delay is over (file.delete.delay.ms). Blocks. In two steps for who must not hold the lock meanwhile: take (locked; NULL
+ * when there is nothing), then remove (no lock), which consumes it also on an error: what is left goes at the next start. */
 MUST_CHECK enum error plog_remove_deleted(struct plog *log);
+struct plog_deleted;
+struct plog_deleted *plog_take_deleted(struct plog *log);
+enum error plog_deleted_remove(struct plog_deleted *deleted);
 
 /* ---- Producers ---- */
 

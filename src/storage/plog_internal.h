@@ -11,10 +11,11 @@
 #include "storage/plog.h"
 #include "storage/segment.h"
 
-struct deleted_segment {
-    TAILQ_ENTRY(deleted_segment) link;
-    struct segment *segment; /* one reference; files carry .deleted */
-    int64_t due_ms;          /* by the monotonic clock */
+struct plog_deleted { /* a segment in line for removal */
+    TAILQ_ENTRY(plog_deleted) link;
+    struct segment *segment;   /* one reference; files carry .deleted */
+    int64_t due_ms;            /* by the monotonic clock */
+    struct plog_deleted *next; /* of those that were taken */
 };
 
 struct plog {
@@ -32,9 +33,9 @@ struct plog {
 
     struct segment **segments; /* by base offset; the last is active */
     int segment_count, segment_capacity;
-    int64_t synced_below; /* segments of a lower base offset are sealed, and durable since */
-    bool dir_unsynced;    /* a segment was created since the folder was synced */
-    TAILQ_HEAD(deleted_segments, deleted_segment) deleted;
+    int64_t synced_below;                               /* segments of a lower base offset are sealed, and durable since */
+    bool dir_unsynced;                                  /* a segment was created since the folder was synced */
+    TAILQ_HEAD(deleted_segments, plog_deleted) deleted; /* by due_ms, nearly */
 
     struct producer_state *producers;
     struct leader_epochs epochs;

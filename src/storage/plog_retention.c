@@ -10,7 +10,7 @@
 
 static void await_removal(struct plog *log, struct segment *s, int64_t delay_ms)
 {
-    struct deleted_segment *d = mem_calloc(1, sizeof(*d));
+    struct plog_deleted *d = mem_calloc(1, sizeof(*d));
     d->segment = s;
     d->due_ms = clock_mono_ms(log->clock) + MAX(delay_ms, 0);
     TAILQ_INSERT_TAIL(&log->deleted, d, link);
@@ -149,17 +149,34 @@ enum error plog_apply_retention(struct plog *log, int *ret_removed)
     return OK;
 }
 
-enum error plog_remove_deleted(struct plog *log)
+struct plog_deleted *plog_take_deleted(struct plog *log)
 {
-    struct deleted_segment *d;
+    struct plog_deleted *d, *first = NULL, **last = &first;
     int64_t now_ms = clock_mono_ms(log->clock);
     while ((d = TAILQ_FIRST(&log->deleted)) != NULL && d->due_ms <= now_ms) {
-        enum error error = segment_remove_files(d->segment);
-        if (error != OK)
-            return error;
         TAILQ_REMOVE(&log->deleted, d, link);
-        segment_unref(d->segment);
-        mem_free(d);
+        d->next = NULL;
+        *last = d;
+        last = &d->next;
     }
-    return OK;
+    return first;
+}
+
+enum error plog_deleted_remove(struct plog_deleted *deleted)
+{
+    enum error result = OK;
+    while (deleted != NULL) {
+        struct plog_deleted *next = deleted->next;
+        enum error error = segment_remove_files(deleted->segment);
+        result = result != OK ? result : error;
+        segment_unref(deleted->segment);
+        mem_free(deleted);
+        deleted = next;
+    }
+    return result;
+}
+
+enum error plog_remove_deleted(struct plog *log)
+{
+    return plog_deleted_remove(plog_take_deleted(log));
 }
