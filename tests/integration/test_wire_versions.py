@@ -213,8 +213,8 @@ def describe_producers(w, v):
     assert partition["activeProducers"][0]["currentTxnStartOffset"] == -1
 
 
-def configs_of(w, name, v=4):
-    request = {"resources": [{"resourceType": TOPIC_RESOURCE, "resourceName": name, "configurationKeys": None}], "includeSynonyms": True}
+def configs_of(w, name, v=4, keys=None):
+    request = {"resources": [{"resourceType": TOPIC_RESOURCE, "resourceName": name, "configurationKeys": keys}], "includeSynonyms": True}
     result = w.client.send("DescribeConfigs", v, {**request, **({"includeDocumentation": True} if v >= 3 else {})})["results"][0]
     assert (result["errorCode"], result["resourceName"]) == (0, name)
     return {c["name"]: c for c in result["configs"]}
@@ -228,6 +228,7 @@ def describe_configs(w, v):
     if v >= 3:
         assert configs["retention.ms"]["configType"] == 5  # LONG
         assert configs["retention.ms"]["documentation"]
+    assert list(configs_of(w, w.topic, v, ["cleanup.policy"])) == ["cleanup.policy"]
 
 
 def alter_configs(w, v):
