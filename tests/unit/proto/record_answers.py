@@ -26,13 +26,17 @@ class Recorder(wire.Client):
         return data
 
 
-def without_paths(key, version, data):
-    """The folder of the recorded broker becomes another of the same length."""
-    if key == wire.SCHEMA.apis["DescribeLogDirs"].key:
-        _, used = wire.decode("ResponseHeader", 1 if version >= 2 else 0, data)
-        for result in wire.decode("DescribeLogDirsResponse", version, data[used:])[0]["results"]:
-            folder = result["logDir"].encode()
+def without_texts(key, version, data):
+    """The recorded broker's folder and its texts about configs become others of the same length."""
+    api = wire.APIS_BY_KEY[key]
+    head = wire.decode("ResponseHeader", api.response_header_version(version), data)[1]
+    answer = wire.decode(api.response.name, version, data[head:])[0]
+    if api.name == "DescribeLogDirs":
+        for folder in (result["logDir"].encode() for result in answer["results"]):
             data = data.replace(folder, b"/data".ljust(len(folder), b"."))
+    if api.name == "DescribeConfigs":
+        for text in (c.get("documentation") for result in answer["results"] for c in result["configs"]):
+            data = data.replace(text.encode(), b"d" * len(text.encode())) if text else data
     return data
 
 
@@ -44,7 +48,7 @@ def lines():
     yield "const struct kafka_answer kafka_answers[] = {"
     for (key, version), data in sorted(smallest.items()):
         yield f"    {{{key}, {version},"
-        text = without_paths(key, version, data).hex()
+        text = without_texts(key, version, data).hex()
         yield from (f'     "{text[i : i + 120]}"' for i in range(0, len(text), 120))
         yield "    },"
     yield "};"
