@@ -136,6 +136,24 @@ void config_resolve(const struct image *image, const struct image_topic *topic, 
     *ret_value = first;
 }
 
+/* "No limit" is -1 in every unit. Everything that gets into an image or the static settings was checked, so it can be read. */
+static int64_t in_own_unit(const struct config_value *value)
+{
+    int64_t number, product;
+    bool good = config_parse_long(str_of(value->value), &number);
+    ASSERT(good);
+    if (number < 0)
+        return number;
+    return __builtin_mul_overflow(number, value->factor, &product) ? INT64_MAX : product;
+}
+
+struct str config_value_text(struct arena *arena, const struct config_value *value)
+{
+    if (value->value == NULL || value->factor == 1)
+        return str_of(value->value);
+    return arena_printf(arena, "%lld", (long long)in_own_unit(value));
+}
+
 /* ---- Typed ---- */
 
 static const struct config_def *known(enum config_scope scope, const char *name)
@@ -145,17 +163,9 @@ static const struct config_def *known(enum config_scope scope, const char *name)
     return def;
 }
 
-/* Everything that gets into an image or the static settings was checked, so what cannot be read is not there. */
 static int64_t long_of(const struct config_value *value)
 {
-    int64_t number, product;
-    if (value->value == NULL)
-        return -1;
-    bool good = config_parse_long(str_of(value->value), &number);
-    ASSERT(good);
-    if (number < 0) /* -1 is "no limit" in every unit */
-        return number;
-    return __builtin_mul_overflow(number, value->factor, &product) ? INT64_MAX : product;
+    return value->value != NULL ? in_own_unit(value) : -1;
 }
 
 static bool bool_of(const struct config_value *value)

@@ -88,6 +88,8 @@ struct config_value {
 
 /* topic NULL with a topic setting: what a new topic would have. */
 void config_resolve(const struct image *image, const struct image_topic *topic, const struct config_def *def, struct config_value *ret_value);
+/* The value as text in the setting's own unit; null for null. Points into the image or the arena. */
+struct str config_value_text(struct arena *arena, const struct config_value *value);
 /* All places that hold a value, the one in force first (DescribeConfigs' synonyms). Returns how many, at most max. */
 #define CONFIG_SYNONYMS_MAX 16
 int config_synonyms(const struct image *image, const struct image_topic *topic, const struct config_def *def, struct config_value *out, int max);

@@ -16,7 +16,17 @@
     X(API_INIT_PRODUCER_ID, handle_init_producer_id) \
     X(API_OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch) \
     X(API_DESCRIBE_LOG_DIRS, handle_describe_log_dirs) \
-    X(API_DESCRIBE_PRODUCERS, handle_describe_producers)
+    X(API_DESCRIBE_PRODUCERS, handle_describe_producers) \
+    X(API_METADATA, handle_metadata) \
+    X(API_CREATE_TOPICS, handle_create_topics) \
+    X(API_DELETE_TOPICS, handle_delete_topics) \
+    X(API_DESCRIBE_CONFIGS, handle_describe_configs) \
+    X(API_ALTER_CONFIGS, handle_alter_configs) \
+    X(API_CREATE_PARTITIONS, handle_create_partitions) \
+    X(API_INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs) \
+    X(API_DESCRIBE_CLUSTER, handle_describe_cluster) \
+    X(API_LIST_CONFIG_RESOURCES, handle_list_config_resources) \
+    X(API_DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions)
 /* clang-format on */
 
 #define X(key, function) void function(struct request *r);
