@@ -51,7 +51,7 @@ enum error plog_truncate_to(struct plog *log, int64_t offset)
     if (offset >= log->end_offset)
         return OK;
     if (offset < plog_start_offset(log) || offset < segment_base_offset(log->segments[0]))
-        return plog_restart_at(log, offset);
+        return plog_restart_at(log, MAX(offset, 0));
     plog_stop_flushes(log);
     enum error error = cut_segments(log, offset);
     if (error == OK)
