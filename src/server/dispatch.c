@@ -64,11 +64,9 @@ static const char *decode(struct request *r, struct bytes frame, struct request_
     }
     void *body = arena_alloc(&r->arena, proto_struct_size(api->request));
     struct bytes rest = {frame.p + used, frame.len - (int64_t)used};
-    size_t body_used;
-    if (body == NULL || proto_decode(api->request, r->version, rest, &r->arena, body, &body_used) != OK)
+    /* Bytes behind the body are ignored, as in Kafka (facts 3). */
+    if (body == NULL || proto_decode(api->request, r->version, rest, &r->arena, body, NULL) != OK)
         return "the request cannot be parsed";
-    if ((int64_t)body_used != rest.len)
-        return "there are bytes behind the request";
     r->body = body;
     r->arena.limit_bytes = SIZE_MAX; /* the answer's size follows from the broker's own state */
     return NULL;
