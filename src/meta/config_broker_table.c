@@ -1,4 +1,5 @@
-/* Settings of the broker (server.properties): Kafka's names, types, defaults and limits where Kafka has the setting. Sorted by name. */
+/* Settings of the broker (server.properties): Kafka's names, types, defaults and limits where Kafka has the setting. Sorted by
+ * name. */
 #include "meta/config_table.h"
 
 #include <math.h>

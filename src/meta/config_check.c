@@ -1,5 +1,5 @@
-/* Whether a text is a legal value of a setting. Messages are worded as Kafka words them (org.apache.kafka.common.config.ConfigDef), since people and tools
- * know them. */
+/* Whether a text is a legal value of a setting. Messages are worded as Kafka words them
+ * (org.apache.kafka.common.config.ConfigDef), since people and tools know them. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +12,15 @@
 #define SHOWN_VALUE_MAX 100
 
 static const char *const type_names[] = {
-    [CONFIG_BOOLEAN] = "BOOLEAN", [CONFIG_STRING] = "STRING", [CONFIG_INT] = "INT",     [CONFIG_SHORT] = "SHORT",       [CONFIG_LONG] = "LONG",
-    [CONFIG_DOUBLE] = "DOUBLE",   [CONFIG_LIST] = "LIST",     [CONFIG_CLASS] = "CLASS", [CONFIG_PASSWORD] = "PASSWORD",
+    [CONFIG_BOOLEAN] = "BOOLEAN", [CONFIG_STRING] = "STRING", [CONFIG_INT] = "INT",
+    [CONFIG_SHORT] = "SHORT",     [CONFIG_LONG] = "LONG",     [CONFIG_DOUBLE] = "DOUBLE",
+    [CONFIG_LIST] = "LIST",       [CONFIG_CLASS] = "CLASS",   [CONFIG_PASSWORD] = "PASSWORD",
 };
 
-bool config_parse_long(struct str text, int64_t *ret_value) { return str_to_i64(str_trim(text), ret_value); }
+bool config_parse_long(struct str text, int64_t *ret_value)
+{
+    return str_to_i64(str_trim(text), ret_value);
+}
 
 bool config_parse_double(struct str text, double *ret_value)
 {
@@ -161,8 +165,8 @@ static bool is_replica(struct str item)
 {
     struct str partition;
     int64_t number;
-    return str_split(&item, ':', &partition) && item.p != NULL && str_to_i64(partition, &number) && number >= 0 && str_to_i64(item, &number) &&
-           number >= 0;
+    return str_split(&item, ':', &partition) && item.p != NULL && str_to_i64(partition, &number) && number >= 0 &&
+           str_to_i64(item, &number) && number >= 0;
 }
 
 enum error config_check_throttled_replicas(const struct config_def *def, struct str value, struct problem *problem)
@@ -172,8 +176,9 @@ enum error config_check_throttled_replicas(const struct config_def *def, struct 
         return OK;
     while (str_split(&rest, ',', &item)) {
         if (!is_replica(str_trim(item)))
-            return invalid(def, value, problem, "it must be the literal '*' or a list of replicas in the following format: "
-                                                "[partitionId]:[brokerId],[partitionId]:[brokerId],...");
+            return invalid(def, value, problem,
+                           "it must be the literal '*' or a list of replicas in the following format: "
+                           "[partitionId]:[brokerId],[partitionId]:[brokerId],...");
     }
     return OK;
 }

@@ -106,7 +106,8 @@ static bool is_topic_def(const struct config_def *def)
     return def >= config_topic_table && def < config_topic_table + config_topic_table_count;
 }
 
-/* Kafka lists a topic setting's default under the name of the broker setting that stands in for it, and not at all where there is none. */
+/* Kafka lists a topic setting's default under the name of the broker setting that stands in for it, and not at all where there
+ * is none. */
 static const char *default_name(const struct config_def *def)
 {
     if (!is_topic_def(def))
@@ -114,7 +115,8 @@ static const char *default_name(const struct config_def *def)
     return def->fallbacks[0].name;
 }
 
-int config_synonyms(const struct image *image, const struct image_topic *topic, const struct config_def *def, struct config_value *out, int max)
+int config_synonyms(const struct image *image, const struct image_topic *topic, const struct config_def *def,
+                    struct config_value *out, int max)
 {
     struct walk w = {.image = image, .out = out, .max = max};
     if (!is_topic_def(def))
@@ -128,11 +130,13 @@ int config_synonyms(const struct image *image, const struct image_topic *topic, 
     return w.count;
 }
 
-void config_resolve(const struct image *image, const struct image_topic *topic, const struct config_def *def, struct config_value *ret_value)
+void config_resolve(const struct image *image, const struct image_topic *topic, const struct config_def *def,
+                    struct config_value *ret_value)
 {
     struct config_value first;
     if (config_synonyms(image, topic, def, &first, 1) == 0)
-        first = (struct config_value){.name = def->name, .value = def->default_value, .factor = 1, .source = CONFIG_SOURCE_DEFAULT};
+        first =
+            (struct config_value){.name = def->name, .value = def->default_value, .factor = 1, .source = CONFIG_SOURCE_DEFAULT};
     *ret_value = first;
 }
 
@@ -176,7 +180,8 @@ static bool bool_of(const struct config_value *value)
     return yes;
 }
 
-static struct config_value in_force(const struct image *image, enum config_scope scope, const struct image_topic *topic, const char *name)
+static struct config_value in_force(const struct image *image, enum config_scope scope, const struct image_topic *topic,
+                                    const char *name)
 {
     struct config_value value;
     config_resolve(image, topic, known(scope, name), &value);
@@ -252,7 +257,8 @@ enum error config_check_topic(const struct image *image, const struct image_conf
     int64_t min_lag = config_topic_long(image, &topic, "min.compaction.lag.ms");
     int64_t max_lag = config_topic_long(image, &topic, "max.compaction.lag.ms");
     if (min_lag > max_lag)
-        return problem_set(problem, INVALID_CONFIG, "conflict topic config setting min.compaction.lag.ms (%lld) > max.compaction.lag.ms (%lld)",
+        return problem_set(problem, INVALID_CONFIG,
+                           "conflict topic config setting min.compaction.lag.ms (%lld) > max.compaction.lag.ms (%lld)",
                            (long long)min_lag, (long long)max_lag);
     return OK;
 }

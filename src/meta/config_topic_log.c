@@ -23,9 +23,12 @@ static void set_compression(const struct image *image, const struct image_topic 
         int codec;
         const char *level; /* NULL: it has none */
     } codecs[] = {
-        {"producer", VALIDATE_COMPRESSION_PRODUCER, NULL}, {"uncompressed", 0, NULL},
-        {"gzip", 1, "compression.gzip.level"},             {"snappy", 2, NULL},
-        {"lz4", 3, "compression.lz4.level"},               {"zstd", 4, "compression.zstd.level"},
+        {"producer", VALIDATE_COMPRESSION_PRODUCER, NULL},
+        {"uncompressed", 0, NULL},
+        {"gzip", 1, "compression.gzip.level"},
+        {"snappy", 2, NULL},
+        {"lz4", 3, "compression.lz4.level"},
+        {"zstd", 4, "compression.zstd.level"},
     };
     struct str type = str_trim(str_of(config_topic_string(image, topic, "compression.type")));
     for (size_t i = 0; i < ARRAY_SIZE(codecs); i++) {
@@ -56,7 +59,8 @@ void config_topic_log(const struct image *image, const struct image_topic *topic
     };
     c.validate.max_message_bytes = (int32_t)config_topic_long(image, topic, "max.message.bytes");
     c.validate.segment_bytes = c.segment_bytes;
-    c.validate.log_append_time = str_is(str_trim(str_of(config_topic_string(image, topic, "message.timestamp.type"))), "LogAppendTime");
+    c.validate.log_append_time =
+        str_is(str_trim(str_of(config_topic_string(image, topic, "message.timestamp.type"))), "LogAppendTime");
     c.validate.timestamp_before_max_ms = config_topic_long(image, topic, "message.timestamp.before.max.ms");
     c.validate.timestamp_after_max_ms = config_topic_long(image, topic, "message.timestamp.after.max.ms");
     c.validate.compacted = c.cleanup_compact;

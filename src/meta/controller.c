@@ -71,8 +71,9 @@ void name_set_fini(struct name_set **set)
 
 static bool concerns_image(const char *key)
 {
-    static const char *const prefixes[] = {KEY_TOPICS,         KEY_PARTITIONS, KEY_CONFIGS_TOPICS, KEY_CONFIGS_BROKERS, KEY_CONFIGS_BROKERS_DEFAULT,
-                                           KEY_BROKERS, KEY_CLUSTER};
+    static const char *const prefixes[] = {
+        KEY_TOPICS,  KEY_PARTITIONS, KEY_CONFIGS_TOPICS, KEY_CONFIGS_BROKERS, KEY_CONFIGS_BROKERS_DEFAULT,
+        KEY_BROKERS, KEY_CLUSTER};
     for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
         if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -111,7 +112,8 @@ static enum error load_entry(void *arg, const char *key, json_t *value, int64_t 
         l->capacity = l->capacity == 0 ? 64 : l->capacity * 2;
         l->events = mem_realloc(l->events, (size_t)l->capacity * sizeof(*l->events));
     }
-    l->events[l->count++] = (struct meta_event){.key = mem_strdup(key), .value = json_incref(value), .mod_revision = mod_revision};
+    l->events[l->count++] =
+        (struct meta_event){.key = mem_strdup(key), .value = json_incref(value), .mod_revision = mod_revision};
     return OK;
 }
 
@@ -152,7 +154,8 @@ static enum error ensure_cluster(struct controller *c, const char *wanted, struc
     if (error == OK) {
         const char *stored = json_string_value(json_object_get(value, "clusterId"));
         if (wanted != NULL && stored != NULL && strcmp(wanted, stored) != 0) {
-            error = problem_set(problem, INCONSISTENT_CLUSTER_ID, "The metadata store belongs to the cluster %.64s, not to %.64s.", stored, wanted);
+            error = problem_set(problem, INCONSISTENT_CLUSTER_ID,
+                                "The metadata store belongs to the cluster %.64s, not to %.64s.", stored, wanted);
             problem_hint(problem, "Start with the data folder that belongs to the cluster.");
         }
         json_decref(value);
@@ -251,11 +254,18 @@ void controller_destroy(struct controller *c)
     mem_free(c);
 }
 
-struct image_cell *controller_images(struct controller *c) { return &c->images; }
+struct image_cell *controller_images(struct controller *c)
+{
+    return &c->images;
+}
 
-void controller_set_topic_guard(struct controller *c, const struct topic_guard *guard) { c->guard = *guard; }
+void controller_set_topic_guard(struct controller *c, const struct topic_guard *guard)
+{
+    c->guard = *guard;
+}
 
-enum error controller_topic_change_allowed(struct controller *c, struct str topic, enum topic_change change, struct problem *problem)
+enum error controller_topic_change_allowed(struct controller *c, struct str topic, enum topic_change change,
+                                           struct problem *problem)
 {
     return c->guard.allowed != NULL ? c->guard.allowed(c->guard.arg, topic, change, problem) : OK;
 }

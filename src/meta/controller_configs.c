@@ -42,8 +42,8 @@ static enum error find_broker(struct alteration *a, struct str name, struct prob
     if (!str_to_i64(name, &id))
         return problem_set(problem, INVALID_REQUEST, "Node id must be an integer, but it is: %.*s", MIN(name.len, 100), name.p);
     if (id != a->c->node_id)
-        return problem_set(problem, INVALID_REQUEST, "Unexpected broker id, expected %d or empty string, but received %.*s", a->c->node_id,
-                           MIN(name.len, 100), name.p);
+        return problem_set(problem, INVALID_REQUEST, "Unexpected broker id, expected %d or empty string, but received %.*s",
+                           a->c->node_id, MIN(name.len, 100), name.p);
     meta_key(a->key, KEY_CONFIGS_BROKERS "%d", a->c->node_id);
     image_configs_copy(&a->configs, &a->image->broker_configs);
     return OK;
@@ -75,13 +75,14 @@ static enum error wrong(const struct alteration *a, struct problem *problem)
     return problem->code;
 }
 
-static enum error find_def(const struct alteration *a, struct str name, const struct config_def **ret_def, struct problem *problem)
+static enum error find_def(const struct alteration *a, struct str name, const struct config_def **ret_def,
+                           struct problem *problem)
 {
     const struct config_def *def = config_def_find(a->scope, name);
     if (def == NULL) {
         const char *near = config_nearest(a->scope, name);
-        problem_set(problem, INVALID_CONFIG, "Unknown %s config name: %.*s", a->scope == CONFIG_SCOPE_TOPIC ? "topic" : "broker", MIN(name.len, 100),
-                    name.p != NULL ? name.p : "");
+        problem_set(problem, INVALID_CONFIG, "Unknown %s config name: %.*s", a->scope == CONFIG_SCOPE_TOPIC ? "topic" : "broker",
+                    MIN(name.len, 100), name.p != NULL ? name.p : "");
         if (near != NULL)
             problem_hint(problem, "Did you mean %s?", near);
         return INVALID_CONFIG;
@@ -123,11 +124,13 @@ static void add_items(struct buf *list, struct str from, const struct buf *witho
     }
 }
 
-static enum error change_list(struct alteration *a, const struct config_def *def, const struct config_op *op, struct problem *problem)
+static enum error change_list(struct alteration *a, const struct config_def *def, const struct config_op *op,
+                              struct problem *problem)
 {
     bool append = op->kind == CONFIG_OP_APPEND;
     if (def->type != CONFIG_LIST) {
-        problem_set(problem, INVALID_CONFIG, "Can't %s to key %s because its type is not LIST.", append ? "APPEND" : "SUBTRACT", def->name);
+        problem_set(problem, INVALID_CONFIG, "Can't %s to key %s because its type is not LIST.", append ? "APPEND" : "SUBTRACT",
+                    def->name);
         return INVALID_CONFIG;
     }
     struct config_value now;
@@ -194,8 +197,9 @@ static enum error apply_ops(struct alteration *a, const struct config_op *ops, i
     return error;
 }
 
-enum error controller_alter_configs(struct controller *c, int8_t resource_type, struct str resource_name, const struct config_op *ops, int count,
-                                    bool replace, bool validate_only, bool unguarded, const struct meta_txn *also, struct problem *problem)
+enum error controller_alter_configs(struct controller *c, int8_t resource_type, struct str resource_name,
+                                    const struct config_op *ops, int count, bool replace, bool validate_only, bool unguarded,
+                                    const struct meta_txn *also, struct problem *problem)
 {
     struct problem own = {0};
     if (problem == NULL)

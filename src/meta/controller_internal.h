@@ -20,7 +20,7 @@ struct controller {
     struct topic_guard guard;
     struct mutex mutex; /* one change at a time, from its checks against the image to its commit. Comes before every other lock */
 
-    struct mutex ids_mutex; /* the three below; never held while the store is called */
+    struct mutex ids_mutex;  /* the three below; never held while the store is called */
     int64_t id_next, id_end; /* what is left of our block */
     int64_t id_unallotted;   /* as in the store: no block holds it or anything above */
     _Atomic int64_t id_floor;
@@ -49,11 +49,11 @@ struct placement {
 };
 void placement_fini(struct placement *p);
 /* By round robin over the brokers. INVALID_REPLICATION_FACTOR. */
-MUST_CHECK enum error place_evenly(const struct image *image, int32_t first, int32_t partitions, int32_t factor, struct placement *ret_placement,
-                                   struct problem *problem);
+MUST_CHECK enum error place_evenly(const struct image *image, int32_t first, int32_t partitions, int32_t factor,
+                                   struct placement *ret_placement, struct problem *problem);
 /* As told; factor 0: the first list says. INVALID_REPLICA_ASSIGNMENT. */
-MUST_CHECK enum error place_as_told(const struct image *image, const struct topic_assignment *assignments, int32_t count, int32_t factor,
-                                    struct placement *ret_placement, struct problem *problem);
+MUST_CHECK enum error place_as_told(const struct image *image, const struct topic_assignment *assignments, int32_t count,
+                                    int32_t factor, struct placement *ret_placement, struct problem *problem);
 /* Adds the entries of partitions first .. first + placement.partitions - 1. */
 void put_partitions(struct meta_txn *txn, const char *topic, int32_t first, const struct placement *placement);
 

@@ -1,5 +1,5 @@
-/* Producer ids (Kafka: ProducerIdControlManager, ProducerIdsBlock). The entry producer-ids holds the first id that no block was given. A block that was
- * not used up when the process ended is lost: ids are never handed out twice. */
+/* Producer ids (Kafka: ProducerIdControlManager, ProducerIdsBlock). The entry producer-ids holds the first id that no block
+ * was given. A block that was not used up when the process ended is lost: ids are never handed out twice. */
 #include "base/assert.h"
 #include "meta/controller_internal.h"
 
@@ -45,10 +45,14 @@ static bool take_next(struct controller *c, int64_t *ret_producer_id)
     return left;
 }
 
-bool controller_next_producer_id(struct controller *c, int64_t *ret_producer_id) { return take_next(c, ret_producer_id); }
+bool controller_next_producer_id(struct controller *c, int64_t *ret_producer_id)
+{
+    return take_next(c, ret_producer_id);
+}
 
 /* Writes the first unallotted id; then [block, block_end) is ours. Under the controller's mutex, so nobody else moves it. */
-static enum error move_unallotted(struct controller *c, int64_t unallotted, int64_t block, int64_t block_end, struct problem *problem)
+static enum error move_unallotted(struct controller *c, int64_t unallotted, int64_t block, int64_t block_end,
+                                  struct problem *problem)
 {
     ASSERT(mutex_held(&c->mutex));
     struct meta_txn txn = {0};
@@ -83,7 +87,10 @@ enum error controller_allot_producer_id(struct controller *c, int64_t *ret_produ
     return error;
 }
 
-int64_t controller_producer_id_floor(struct controller *c) { return atomic_load_explicit(&c->id_floor, memory_order_acquire); }
+int64_t controller_producer_id_floor(struct controller *c)
+{
+    return atomic_load_explicit(&c->id_floor, memory_order_acquire);
+}
 
 enum error controller_producer_ids_raise_above(struct controller *c, int64_t producer_id, struct problem *problem)
 {

@@ -1,5 +1,6 @@
-/* Creating and deleting topics, adding partitions, raising leader epochs. Each call collects what it may do in one transaction: what is refused is answered
- * in its result, the rest is committed as a whole. Messages are Kafka's where Kafka has one. */
+/* Creating and deleting topics, adding partitions, raising leader epochs. Each call collects what it may do in one
+ * transaction: what is refused is answered in its result, the rest is committed as a whole. Messages are Kafka's where Kafka
+ * has one. */
 #include <stdio.h>
 #include <uthash.h>
 
@@ -7,7 +8,8 @@
 #include "base/limits.h"
 #include "meta/controller_internal.h"
 
-/* One request may not make more partitions than this (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH is a tenth): against typing errors. */
+/* One request may not make more partitions than this (Kafka: ReplicationControlManager.MAX_PARTITIONS_PER_BATCH is a tenth):
+ * against typing errors. */
 #define PARTITIONS_PER_REQUEST_MAX LIMIT_PARTITIONS_PER_TOPIC
 
 struct change { /* one call's work */
@@ -33,7 +35,8 @@ static void refuse_rest(struct change *ch, struct topic_result *results, int cou
 {
     for (int i = 0; i < count; i++) {
         if (results[i].error == OK)
-            results[i] = (struct topic_result){.error = OPERATION_NOT_ATTEMPTED, .message = STR("Another topic of the same change was refused.")};
+            results[i] = (struct topic_result){.error = OPERATION_NOT_ATTEMPTED,
+                                               .message = STR("Another topic of the same change was refused.")};
     }
     ch->accepted = 0;
 }
@@ -109,9 +112,11 @@ static enum error check_collision(struct change *ch, struct str name, struct pro
     for (int i = 0; i < ch->image->topic_count; i++) {
         struct str other = str_of(ch->image->topics[i]->name);
         if (has_collision_letter(other) && str_eq(form, collision_form(ch->arena, other)))
-            return problem_set(problem, INVALID_TOPIC_EXCEPTION, "Topic '%.*s' collides with existing topic: %.*s", STR_ARG(name), STR_ARG(other));
+            return problem_set(problem, INVALID_TOPIC_EXCEPTION, "Topic '%.*s' collides with existing topic: %.*s", STR_ARG(name),
+                               STR_ARG(other));
     }
-    return problem_set(problem, INVALID_TOPIC_EXCEPTION, "Topic '%.*s' collides with another topic of the same request.", STR_ARG(name));
+    return problem_set(problem, INVALID_TOPIC_EXCEPTION, "Topic '%.*s' collides with another topic of the same request.",
+                       STR_ARG(name));
 }
 
 static enum error check_new_name(struct change *ch, const struct topic_spec *spec, struct problem *problem)
@@ -127,11 +132,13 @@ static enum error check_new_name(struct change *ch, const struct topic_spec *spe
         return problem_set(problem, TOPIC_ALREADY_EXISTS, "Topic '%.*s' already exists.", STR_ARG(spec->name));
     const struct image_topic *same_id = image_topic_by_id(ch->image, &spec->id);
     if (same_id != NULL)
-        return problem_set(problem, TOPIC_ALREADY_EXISTS, "The topic id of '%.*s' belongs to the topic '%s' here.", STR_ARG(spec->name), same_id->name);
+        return problem_set(problem, TOPIC_ALREADY_EXISTS, "The topic id of '%.*s' belongs to the topic '%s' here.",
+                           STR_ARG(spec->name), same_id->name);
     return check_collision(ch, spec->name, problem);
 }
 
-static enum error collect_configs(struct change *ch, const struct topic_spec *spec, struct image_configs *configs, struct problem *problem)
+static enum error collect_configs(struct change *ch, const struct topic_spec *spec, struct image_configs *configs,
+                                  struct problem *problem)
 {
     for (int32_t i = 0; i < spec->config_count; i++) {
         const struct config_change *change = &spec->configs[i];
@@ -153,7 +160,8 @@ static enum error collect_configs(struct change *ch, const struct topic_spec *sp
     return config_check_topic(ch->image, configs, problem);
 }
 
-static enum error check_consecutive(const struct topic_spec *spec, struct topic_assignment **ret_in_order, struct arena *arena, struct problem *problem)
+static enum error check_consecutive(const struct topic_spec *spec, struct topic_assignment **ret_in_order, struct arena *arena,
+                                    struct problem *problem)
 {
     struct topic_assignment *in_order = arena_calloc(arena, (size_t)spec->assignment_count, sizeof(*in_order));
     if (in_order == NULL)
@@ -162,9 +170,11 @@ static enum error check_consecutive(const struct topic_spec *spec, struct topic_
         int32_t p = spec->assignments[i].partition;
         bool taken = p >= 0 && p < spec->assignment_count && in_order[p].broker_ids != NULL;
         if (taken)
-            return problem_set(problem, INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for partition %d", p);
+            return problem_set(problem, INVALID_REPLICA_ASSIGNMENT,
+                               "Found multiple manual partition assignments for partition %d", p);
         if (p < 0 || p >= spec->assignment_count)
-            return problem_set(problem, INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence");
+            return problem_set(problem, INVALID_REPLICA_ASSIGNMENT,
+                               "partitions should be a consecutive 0-based integer sequence");
         in_order[p] = spec->assignments[i];
         if (in_order[p].broker_ids == NULL) /* an empty list: found again by the placement */
             in_order[p].broker_ids = &spec->assignments[i].partition;
@@ -180,19 +190,24 @@ static enum error too_many(const char *what, struct problem *problem)
     return POLICY_VIOLATION;
 }
 
-static enum error place_new_topic(struct change *ch, const struct topic_spec *spec, struct placement *ret_placement, struct problem *problem)
+static enum error place_new_topic(struct change *ch, const struct topic_spec *spec, struct placement *ret_placement,
+                                  struct problem *problem)
 {
     int64_t partitions = spec->partitions == -1 ? config_broker_long(ch->image, "num.partitions") : spec->partitions;
-    int64_t factor = spec->replication_factor == -1 ? config_broker_long(ch->image, "default.replication.factor") : spec->replication_factor;
+    int64_t factor =
+        spec->replication_factor == -1 ? config_broker_long(ch->image, "default.replication.factor") : spec->replication_factor;
     if (spec->assignment_count > 0) {
         if (spec->replication_factor != -1)
-            return problem_set(problem, INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was not set to -1.");
+            return problem_set(problem, INVALID_REQUEST,
+                               "A manual partition assignment was specified, but replication factor was not set to -1.");
         if (spec->partitions != -1)
-            return problem_set(problem, INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1.");
+            return problem_set(problem, INVALID_REQUEST,
+                               "A manual partition assignment was specified, but numPartitions was not set to -1.");
         partitions = spec->assignment_count;
     }
     if (factor <= 0)
-        return problem_set(problem, INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value.");
+        return problem_set(problem, INVALID_REPLICATION_FACTOR,
+                           "Replication factor must be larger than 0, or -1 to use the default value.");
     if (partitions <= 0)
         return problem_set(problem, INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.");
     if (ch->new_partitions + partitions > PARTITIONS_PER_REQUEST_MAX)
@@ -224,7 +239,8 @@ static void put_topic(struct change *ch, const struct topic_spec *spec, const st
         meta_txn_put(&ch->txn, meta_key(key, KEY_CONFIGS_TOPICS "%s", name), image_configs_json(configs));
 }
 
-static enum error create_one(struct change *ch, const struct topic_spec *spec, bool validate_only, struct topic_result *result, struct problem *problem)
+static enum error create_one(struct change *ch, const struct topic_spec *spec, bool validate_only, struct topic_result *result,
+                             struct problem *problem)
 {
     struct image_configs configs = {0};
     struct placement placement = {0};
@@ -246,8 +262,9 @@ static enum error create_one(struct change *ch, const struct topic_spec *spec, b
     return error;
 }
 
-enum error controller_create_topics(struct controller *c, const struct topic_spec *specs, int count, bool validate_only, const struct meta_txn *also,
-                                    struct arena *arena, struct topic_result *results, struct problem *problem)
+enum error controller_create_topics(struct controller *c, const struct topic_spec *specs, int count, bool validate_only,
+                                    const struct meta_txn *also, struct arena *arena, struct topic_result *results,
+                                    struct problem *problem)
 {
     struct change ch;
     struct problem own;
@@ -268,7 +285,8 @@ enum error controller_create_topics(struct controller *c, const struct topic_spe
 
 static const struct image_topic *resolve(struct change *ch, const struct topic_ref *ref, struct problem *problem)
 {
-    const struct image_topic *topic = ref->name.p != NULL ? image_topic(ch->image, ref->name) : image_topic_by_id(ch->image, &ref->id);
+    const struct image_topic *topic =
+        ref->name.p != NULL ? image_topic(ch->image, ref->name) : image_topic_by_id(ch->image, &ref->id);
     if (topic == NULL && ref->name.p != NULL)
         problem_set(problem, UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%.*s' here.", MIN(ref->name.len, 260), ref->name.p);
     else if (topic == NULL)
@@ -287,8 +305,9 @@ static void delete_one(struct change *ch, const struct image_topic *topic)
     ch->accepted++;
 }
 
-enum error controller_delete_topics(struct controller *c, const struct topic_ref *refs, int count, const struct meta_txn *also, struct arena *arena,
-                                    struct topic_result *results, struct str *ret_names, struct problem *problem)
+enum error controller_delete_topics(struct controller *c, const struct topic_ref *refs, int count, const struct meta_txn *also,
+                                    struct arena *arena, struct topic_result *results, struct str *ret_names,
+                                    struct problem *problem)
 {
     struct change ch;
     struct problem own;
@@ -332,16 +351,19 @@ static enum error add_to_one(struct change *ch, const struct partitions_spec *sp
         return problem_set(problem, INVALID_REQUEST, "Duplicate topic name.");
     const struct image_topic *topic = image_topic(ch->image, spec->topic);
     if (topic == NULL)
-        return problem_set(problem, UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%.*s' here.", MIN(spec->topic.len, 260), spec->topic.p);
+        return problem_set(problem, UNKNOWN_TOPIC_OR_PARTITION, "There is no topic '%.*s' here.", MIN(spec->topic.len, 260),
+                           spec->topic.p);
     if (spec->count == topic->partition_count)
         return problem_set(problem, INVALID_PARTITIONS, "Topic already has %d partition(s).", spec->count);
     if (spec->count < topic->partition_count)
-        return problem_set(problem, INVALID_PARTITIONS, "The topic %s currently has %d partition(s); %d would not be an increase.", topic->name,
+        return problem_set(problem, INVALID_PARTITIONS,
+                           "The topic %s currently has %d partition(s); %d would not be an increase.", topic->name,
                            topic->partition_count, spec->count);
     int32_t more = spec->count - topic->partition_count;
     if (spec->assignment_count >= 0 && spec->assignment_count != more)
         return problem_set(problem, INVALID_REPLICA_ASSIGNMENT,
-                           "Attempted to add %d additional partition(s), but only %d assignment(s) were specified.", more, spec->assignment_count);
+                           "Attempted to add %d additional partition(s), but only %d assignment(s) were specified.", more,
+                           spec->assignment_count);
     if (spec->count > LIMIT_PARTITIONS_PER_TOPIC || ch->new_partitions + more > PARTITIONS_PER_REQUEST_MAX)
         return too_many("additional ", problem);
     enum error error = unguarded ? OK : controller_topic_change_allowed(ch->c, spec->topic, TOPIC_ADD_PARTITIONS, problem);
@@ -364,8 +386,9 @@ static enum error add_to_one(struct change *ch, const struct partitions_spec *sp
     return error;
 }
 
-enum error controller_add_partitions(struct controller *c, const struct partitions_spec *specs, int count, bool validate_only, bool unguarded,
-                                     const struct meta_txn *also, struct arena *arena, struct topic_result *results, struct problem *problem)
+enum error controller_add_partitions(struct controller *c, const struct partitions_spec *specs, int count, bool validate_only,
+                                     bool unguarded, const struct meta_txn *also, struct arena *arena,
+                                     struct topic_result *results, struct problem *problem)
 {
     struct change ch;
     struct problem own;
@@ -397,8 +420,8 @@ static void put_leader_epoch(struct change *ch, const struct image_topic *topic,
     ch->accepted++;
 }
 
-enum error controller_raise_leader_epochs(struct controller *c, struct epoch_raise *raises, int count, const struct meta_txn *also,
-                                          struct problem *problem)
+enum error controller_raise_leader_epochs(struct controller *c, struct epoch_raise *raises, int count,
+                                          const struct meta_txn *also, struct problem *problem)
 {
     struct change ch;
     change_begin(&ch, c, NULL);

@@ -1,5 +1,6 @@
-/* Images out of entries. Every touched topic becomes a draft (a private copy), takes its events in their order, and at the end stands as a whole or
- * the image is not built. Entries may come in any order: a first load lists partitions before their topics. */
+/* Images out of entries. Every touched topic becomes a draft (a private copy), takes its events in their order, and at the end
+ * stands as a whole or the image is not built. Entries may come in any order: a first load lists partitions before their
+ * topics. */
 #include "meta/image_build.h"
 
 #include <stdlib.h>
@@ -73,7 +74,8 @@ static enum error read_configs(json_t *value, struct image_configs *configs)
         return OK;
     if (!json_is_object(value))
         return ERR_CORRUPT;
-    json_object_foreach (value, name, setting) {
+    json_object_foreach(value, name, setting)
+    {
         if (!json_is_string(setting))
             return ERR_CORRUPT;
         image_configs_set(configs, str_of(name), str_of(json_string_value(setting)));
@@ -147,8 +149,9 @@ json_t *image_topic_json(const struct uuid *id, int32_t partitions)
 
 json_t *image_partition_json(const struct image_partition *p)
 {
-    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "leader", p->leader, "leaderEpoch", p->leader_epoch, "partitionEpoch", p->partition_epoch,
-                     "replicas", ids_json(p->replicas, p->replica_count), "isr", ids_json(p->isr, p->isr_count));
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "leader", p->leader, "leaderEpoch", p->leader_epoch, "partitionEpoch",
+                     p->partition_epoch, "replicas", ids_json(p->replicas, p->replica_count), "isr",
+                     ids_json(p->isr, p->isr_count));
 }
 
 json_t *image_configs_json(const struct image_configs *configs)
@@ -344,8 +347,8 @@ static int by_id(const void *a, const void *b)
 }
 
 /* The untouched topics of `old` and the drafts, both in order, into out; returns how many. */
-static int merge(struct build *b, struct image_topic **old, int old_count, struct image_topic **drafts, int draft_count, topic_order *order,
-                 struct image_topic **out)
+static int merge(struct build *b, struct image_topic **old, int old_count, struct image_topic **drafts, int draft_count,
+                 topic_order *order, struct image_topic **out)
 {
     int count = 0, d = 0;
     for (int o = 0; o < old_count; o++) {
@@ -398,7 +401,8 @@ static enum error put_together(struct build *b, const struct image *before)
     merge(b, before->topics_by_id, before->topic_count, drafts, draft_count, by_id, image->topics_by_id);
     mem_free(drafts);
     for (int i = 0; i < image->topic_count; i++)
-        atomic_fetch_add_explicit(&image->topics[i]->refs, 1, memory_order_relaxed); /* a draft's own reference is dropped below */
+        atomic_fetch_add_explicit(&image->topics[i]->refs, 1,
+                                  memory_order_relaxed); /* a draft's own reference is dropped below */
     return OK;
 }
 

@@ -32,7 +32,7 @@ json_t *image_configs_json(const struct image_configs *configs);
 json_t *image_broker_json(const char *host, int32_t port, const char *rack);
 
 void image_configs_fini(struct image_configs *configs);
-void image_configs_copy(struct image_configs *dst, const struct image_configs *src); /* dst is uninitialised */
+void image_configs_copy(struct image_configs *dst, const struct image_configs *src);      /* dst is uninitialised */
 void image_configs_set(struct image_configs *configs, struct str name, struct str value); /* value null: remove */
 
 #endif

@@ -1,4 +1,5 @@
-/* Which brokers hold which partition (Kafka: StripedReplicaPlacer, ReplicationControlManager.validateManualPartitionAssignment), with Kafka's messages. */
+/* Which brokers hold which partition (Kafka: StripedReplicaPlacer,
+ * ReplicationControlManager.validateManualPartitionAssignment), with Kafka's messages. */
 #include "base/assert.h"
 #include "meta/controller_internal.h"
 
@@ -8,14 +9,15 @@ void placement_fini(struct placement *p)
     *p = (struct placement){0};
 }
 
-enum error place_evenly(const struct image *image, int32_t first, int32_t partitions, int32_t factor, struct placement *ret_placement,
-                        struct problem *problem)
+enum error place_evenly(const struct image *image, int32_t first, int32_t partitions, int32_t factor,
+                        struct placement *ret_placement, struct problem *problem)
 {
     if (factor > image->broker_count)
-        return problem_set(problem, INVALID_REPLICATION_FACTOR,
-                           "Unable to replicate the partition %d time(s): The target replication factor of %d cannot be reached because only %d "
-                           "broker(s) are registered.",
-                           factor, factor, image->broker_count);
+        return problem_set(
+            problem, INVALID_REPLICATION_FACTOR,
+            "Unable to replicate the partition %d time(s): The target replication factor of %d cannot be reached because only %d "
+            "broker(s) are registered.",
+            factor, factor, image->broker_count);
     struct placement p = {.partitions = partitions, .factor = factor};
     p.replicas = mem_calloc((size_t)partitions * (size_t)factor, sizeof(*p.replicas));
     for (int32_t i = 0; i < partitions; i++) {
@@ -29,11 +31,13 @@ enum error place_evenly(const struct image *image, int32_t first, int32_t partit
 static enum error check_replicas(const struct image *image, const struct topic_assignment *a, struct problem *problem)
 {
     if (a->broker_count <= 0)
-        return problem_set(problem, INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list.");
+        return problem_set(problem, INVALID_REPLICA_ASSIGNMENT,
+                           "The manual partition assignment includes an empty replica list.");
     for (int32_t i = 0; i < a->broker_count; i++) {
         if (image_broker(image, a->broker_ids[i]) == NULL)
             return problem_set(problem, INVALID_REPLICA_ASSIGNMENT,
-                               "The manual partition assignment includes broker %d, but no such broker is registered.", a->broker_ids[i]);
+                               "The manual partition assignment includes broker %d, but no such broker is registered.",
+                               a->broker_ids[i]);
         for (int32_t j = 0; j < i; j++) { /* i is below the number of brokers here */
             if (a->broker_ids[j] == a->broker_ids[i])
                 return problem_set(problem, INVALID_REPLICA_ASSIGNMENT,

@@ -36,7 +36,10 @@ enum error meta_store_list(struct meta_store *store, const char *prefix,
     return store->ops->list(store, prefix, visit, arg);
 }
 
-int64_t meta_store_revision(struct meta_store *store) { return store->ops->revision(store); }
+int64_t meta_store_revision(struct meta_store *store)
+{
+    return store->ops->revision(store);
+}
 
 /* ---- Transactions ---- */
 
@@ -72,9 +75,15 @@ void meta_txn_put(struct meta_txn *txn, const char *key, json_t *value)
     add_op(txn, META_PUT, key)->value = value;
 }
 
-void meta_txn_delete(struct meta_txn *txn, const char *key) { add_op(txn, META_DELETE, key); }
+void meta_txn_delete(struct meta_txn *txn, const char *key)
+{
+    add_op(txn, META_DELETE, key);
+}
 
-void meta_txn_delete_prefix(struct meta_txn *txn, const char *prefix) { add_op(txn, META_DELETE_PREFIX, prefix); }
+void meta_txn_delete_prefix(struct meta_txn *txn, const char *prefix)
+{
+    add_op(txn, META_DELETE_PREFIX, prefix);
+}
 
 void meta_txn_append(struct meta_txn *txn, const struct meta_txn *more)
 {

@@ -1,4 +1,5 @@
-/* What a backend of the metadata store provides; store.c does the rest (transactions, watches, the helper job). Internal to meta. */
+/* What a backend of the metadata store provides; store.c does the rest (transactions, watches, the helper job). Internal to
+ * meta. */
 #ifndef KAGAMI_META_STORE_BACKEND_H
 #define KAGAMI_META_STORE_BACKEND_H
 
@@ -22,7 +23,8 @@ struct meta_events {
     struct meta_event *items; /* keys and values are owned */
     int count, capacity;
 };
-void meta_events_add(struct meta_events *events, const char *key, json_t *value, int64_t mod_revision); /* copies key, references value */
+void meta_events_add(struct meta_events *events, const char *key, json_t *value,
+                     int64_t mod_revision); /* copies key, references value */
 
 struct meta_store {
     const struct meta_store_ops *ops;

@@ -1,11 +1,13 @@
 /* The metadata store in one SQLite file.
  *
- * Layout: table kv (key TEXT PRIMARY KEY, value TEXT as JSON, mod INTEGER), without rowid, so that it is ordered by the key's bytes; table meta (name, value)
- * with the rows schema (SCHEMA_VERSION) and revision (of the last commit that changed something). PRAGMA application_id tells our file from others'.
+ * Layout: table kv (key TEXT PRIMARY KEY, value TEXT as JSON, mod INTEGER), without rowid, so that it is ordered by the key's
+ * bytes; table meta (name, value) with the rows schema (SCHEMA_VERSION) and revision (of the last commit that changed
+ * something). PRAGMA application_id tells our file from others'.
  *
- * Crash argument: write-ahead journal with synchronous=FULL: every commit syncs the journal before it is acknowledged, and checkpoints sync the journal before
- * and the database after they write. A commit whose frames are incomplete or fail their checksum is ignored as a whole when the file is opened. After an I/O
- * error of a commit nothing is known about what the disk holds: the store refuses all further writes until the process starts again.
+ * Crash argument: write-ahead journal with synchronous=FULL: every commit syncs the journal before it is acknowledged, and
+ * checkpoints sync the journal before and the database after they write. A commit whose frames are incomplete or fail their
+ * checksum is ignored as a whole when the file is opened. After an I/O error of a commit nothing is known about what the disk
+ * holds: the store refuses all further writes until the process starts again.
  *
  * Threads: one connection behind a mutex, which a commit holds while it syncs. */
 #include <sqlite3.h>
@@ -67,7 +69,8 @@ static enum error db_problem(struct sqlite_store *s, int rc, const char *doing, 
     if (error == ERR_NO_SPACE)
         problem_hint(problem, "Free space on its disk; what was refused can then be tried again.");
     else if (error == ERR_CORRUPT)
-        problem_hint(problem, "The file is damaged or is no metadata store: restore it from a backup; the logs beside it are untouched.");
+        problem_hint(problem,
+                     "The file is damaged or is no metadata store: restore it from a backup; the logs beside it are untouched.");
     else if (error == ERR_LOCKED)
         problem_hint(problem, "Another process holds the file: close it.");
     else
@@ -198,9 +201,10 @@ static enum error check(struct sqlite_store *s, const struct meta_op *op, struct
         return problem_set(problem, error, "Cannot read %s in the metadata store %s.", op->key, s->path);
     if (op->mod_revision == META_PRESENT ? mod != 0 : mod == op->mod_revision)
         return OK;
-    return problem_set(problem, ERR_CONFLICT, mod == 0                   ? "The metadata entry %s is not there any more."
-                                              : op->mod_revision == 0 ? "The metadata entry %s exists already."
-                                                                      : "The metadata entry %s was changed by somebody else.",
+    return problem_set(problem, ERR_CONFLICT,
+                       mod == 0                ? "The metadata entry %s is not there any more."
+                       : op->mod_revision == 0 ? "The metadata entry %s exists already."
+                                               : "The metadata entry %s was changed by somebody else.",
                        op->key);
 }
 
@@ -268,8 +272,8 @@ static int apply(struct sqlite_store *s, const struct meta_txn *txn, int64_t rev
     return run(s, SET_REVISION);
 }
 
-static enum error commit_locked(struct sqlite_store *s, const struct meta_txn *txn, struct meta_events *events, int64_t *ret_revision,
-                                struct problem *problem)
+static enum error commit_locked(struct sqlite_store *s, const struct meta_txn *txn, struct meta_events *events,
+                                int64_t *ret_revision, struct problem *problem)
 {
     if (s->failed) {
         problem_set(problem, ERR_IO, "The metadata store %s takes no writes after an error of its disk.", s->path);
@@ -305,8 +309,8 @@ static enum error commit_locked(struct sqlite_store *s, const struct meta_txn *t
     return error;
 }
 
-static enum error sqlite_commit(struct meta_store *store, const struct meta_txn *txn, struct meta_events *events, int64_t *ret_revision,
-                                struct problem *problem)
+static enum error sqlite_commit(struct meta_store *store, const struct meta_txn *txn, struct meta_events *events,
+                                int64_t *ret_revision, struct problem *problem)
 {
     struct sqlite_store *s = (struct sqlite_store *)store;
     mutex_lock(&s->mutex);
@@ -430,11 +434,13 @@ static enum error sync_folder(struct sqlite_store *s, struct problem *problem)
 
 static enum error open_db(struct sqlite_store *s, struct problem *problem)
 {
-    int rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+    int rc = sqlite3_open_v2(s->path, &s->db,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;", NULL, NULL, NULL);
+        rc = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;", NULL, NULL,
+                          NULL);
     if (rc == SQLITE_OK)
         rc = check_soundness(s->db);
     if (rc != SQLITE_OK)

@@ -23,11 +23,13 @@ enum error topic_name_check(struct str name, struct problem *problem)
     if (str_is(name, ".") || str_is(name, ".."))
         return problem_set(problem, INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '%.*s' is not allowed", shown, name.p);
     if (name.len > LIMIT_TOPIC_NAME)
-        return problem_set(problem, INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the length of '%.40s..' is longer than the max allowed length %d",
-                           name.p, LIMIT_TOPIC_NAME);
-    if (!is_legal(name))
         return problem_set(problem, INVALID_TOPIC_EXCEPTION,
-                           "Topic name is invalid: '%.*s' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'", shown,
-                           name.p);
+                           "Topic name is invalid: the length of '%.40s..' is longer than the max allowed length %d", name.p,
+                           LIMIT_TOPIC_NAME);
+    if (!is_legal(name))
+        return problem_set(
+            problem, INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: '%.*s' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'",
+            shown, name.p);
     return OK;
 }

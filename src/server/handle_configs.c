@@ -1,4 +1,5 @@
-/* DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources (Kafka: ConfigHelper, ConfigAdminManager; KIP-226, KIP-339, KIP-1142). */
+/* DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources (Kafka: ConfigHelper, ConfigAdminManager;
+ * KIP-226, KIP-339, KIP-1142). */
 #include <uthash.h>
 
 #include "base/assert.h"
@@ -27,7 +28,8 @@ static bool is_wanted(const struct describe_configs_request_resources *resource,
     return wanted;
 }
 
-static bool fill_synonyms(const struct describe *d, const struct config_def *def, struct describe_configs_response_results_configs *out)
+static bool fill_synonyms(const struct describe *d, const struct config_def *def,
+                          struct describe_configs_response_results_configs *out)
 {
     struct config_value found[CONFIG_SYNONYMS_MAX];
     int count = config_synonyms(d->image, d->topic, def, found, CONFIG_SYNONYMS_MAX);
@@ -46,7 +48,8 @@ static bool fill_synonyms(const struct describe *d, const struct config_def *def
     return true;
 }
 
-static bool fill_config(const struct describe *d, const struct config_def *def, struct describe_configs_response_results_configs *out)
+static bool fill_config(const struct describe *d, const struct config_def *def,
+                        struct describe_configs_response_results_configs *out)
 {
     const struct describe_configs_request *request = d->r->body;
     struct config_value value;
@@ -71,7 +74,8 @@ static bool fill_configs(const struct describe *d, const struct describe_configs
                          struct describe_configs_response_results *out)
 {
     int count;
-    const struct config_def *table = config_defs(out->resource_type == CONFIG_RESOURCE_TOPIC ? CONFIG_SCOPE_TOPIC : CONFIG_SCOPE_BROKER, &count);
+    const struct config_def *table =
+        config_defs(out->resource_type == CONFIG_RESOURCE_TOPIC ? CONFIG_SCOPE_TOPIC : CONFIG_SCOPE_BROKER, &count);
     out->configs = describe_configs_response_results_configs_new(&d->r->arena, count);
     bool good = out->configs != NULL;
     for (int i = 0; i < count && good; i++) {
@@ -100,12 +104,13 @@ static enum error find_broker(struct describe *d, struct str name, struct proble
     int64_t id;
     d->defaults_only = name.len == 0;
     if (!d->defaults_only && (!str_to_i64(name, &id) || id != d->image->node_id))
-        return problem_set(problem, INVALID_REQUEST, "Unexpected broker id, expected %d or empty string, but received %.*s", d->image->node_id,
-                           MIN(name.len, 100), name.p);
+        return problem_set(problem, INVALID_REQUEST, "Unexpected broker id, expected %d or empty string, but received %.*s",
+                           d->image->node_id, MIN(name.len, 100), name.p);
     return OK;
 }
 
-static enum error find_resource(struct describe *d, const struct describe_configs_request_resources *resource, struct problem *problem)
+static enum error find_resource(struct describe *d, const struct describe_configs_request_resources *resource,
+                                struct problem *problem)
 {
     switch (resource->resource_type) {
     case CONFIG_RESOURCE_TOPIC:
@@ -113,7 +118,8 @@ static enum error find_resource(struct describe *d, const struct describe_config
     case CONFIG_RESOURCE_BROKER:
         return find_broker(d, resource->resource_name, problem);
     case CONFIG_RESOURCE_BROKER_LOGGER:
-        return problem_set(problem, INVALID_REQUEST, "There are no loggers to describe: log.level of the broker is the one level.");
+        return problem_set(problem, INVALID_REQUEST,
+                           "There are no loggers to describe: log.level of the broker is the one level.");
     case CONFIG_RESOURCE_CLIENT_METRICS:
         return problem_set(problem, INVALID_REQUEST, "Client metrics are not supported.");
     case CONFIG_RESOURCE_GROUP:
@@ -208,12 +214,13 @@ static void alter_work(struct request *r)
         if (resource->twice)
             resource->error = problem_set(&problem, INVALID_REQUEST, "Each resource must appear at most once.");
         else
-            resource->error = controller_alter_configs(r->server->controller, resource->type, resource->name, resource->ops, resource->ops_n,
-                                                       s->replace, s->validate_only, false, NULL, &problem);
+            resource->error = controller_alter_configs(r->server->controller, resource->type, resource->name, resource->ops,
+                                                       resource->ops_n, s->replace, s->validate_only, false, NULL, &problem);
         if (resource->error != OK)
             resource->message = request_problem_text(r, &problem);
         else if (!s->validate_only)
-            log_info("server", "settings changed %s=%.*s", resource->type == CONFIG_RESOURCE_TOPIC ? "topic" : "broker", STR_ARG(resource->name));
+            log_info("server", "settings changed %s=%.*s", resource->type == CONFIG_RESOURCE_TOPIC ? "topic" : "broker",
+                     STR_ARG(resource->name));
     }
 }
 
@@ -272,7 +279,8 @@ void handle_alter_configs(struct request *r)
         to->ops = arena_calloc(&r->arena, (size_t)to->ops_n, sizeof(*to->ops));
         good = to->ops != NULL;
         for (int32_t c = 0; good && c < to->ops_n; c++)
-            to->ops[c] = (struct config_op){.kind = CONFIG_OP_SET, .name = from->configs[c].name, .value = from->configs[c].value};
+            to->ops[c] =
+                (struct config_op){.kind = CONFIG_OP_SET, .name = from->configs[c].name, .value = from->configs[c].value};
     }
     if (!good) {
         request_close(r, "the request is too large");
@@ -297,8 +305,9 @@ void handle_incremental_alter_configs(struct request *r)
         to->ops = arena_calloc(&r->arena, (size_t)to->ops_n, sizeof(*to->ops));
         good = to->ops != NULL;
         for (int32_t c = 0; good && c < to->ops_n; c++)
-            to->ops[c] = (struct config_op){
-                .kind = (enum config_op_kind)from->configs[c].config_operation, .name = from->configs[c].name, .value = from->configs[c].value};
+            to->ops[c] = (struct config_op){.kind = (enum config_op_kind)from->configs[c].config_operation,
+                                            .name = from->configs[c].name,
+                                            .value = from->configs[c].value};
     }
     if (!good) {
         request_close(r, "the request is too large");
@@ -338,7 +347,8 @@ void handle_list_config_resources(struct request *r)
     struct list_config_resources_response response;
     proto_init(&PROTO_LIST_CONFIG_RESOURCES_RESPONSE, &response);
     const struct image *image = image_cell_get(r->server->images);
-    response.config_resources = list_config_resources_response_config_resources_new(&r->arena, image->broker_count + image->topic_count);
+    response.config_resources =
+        list_config_resources_response_config_resources_new(&r->arena, image->broker_count + image->topic_count);
     ASSERT(response.config_resources != NULL);
     if (!all_types_known(r->body))
         response.error_code = UNSUPPORTED_VERSION;

@@ -1,5 +1,5 @@
-/* DescribeTopicPartitions (KIP-966): topics in the order of their names, a page at a time. A page holds a limited number of partitions; the cursor says where the
- * next one starts (Kafka: DescribeTopicPartitionsRequestHandler). */
+/* DescribeTopicPartitions (KIP-966): topics in the order of their names, a page at a time. A page holds a limited number of
+ * partitions; the cursor says where the next one starts (Kafka: DescribeTopicPartitionsRequestHandler). */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -32,7 +32,8 @@ static void set_cursor(struct page *page, struct str topic, int32_t partition)
     page->full = true;
 }
 
-static bool add_partitions(struct page *page, const struct image_topic *topic, int32_t first, struct describe_topic_partitions_response_topics *out)
+static bool add_partitions(struct page *page, const struct image_topic *topic, int32_t first,
+                           struct describe_topic_partitions_response_topics *out)
 {
     int32_t count = MIN(MAX(topic->partition_count - first, 0), page->left);
     out->partitions = describe_topic_partitions_response_topics_partitions_new(&page->r->arena, count);

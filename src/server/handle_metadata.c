@@ -1,5 +1,6 @@
-/* Metadata and DescribeCluster (KIP-700): who the brokers are, which topics there are and who leads them. All of it comes from one
- * image. A topic that a client asks for by name may come into being here; its first answer is UNKNOWN_TOPIC_OR_PARTITION all the same, as Kafka answers (facts 7). */
+/* Metadata and DescribeCluster (KIP-700): who the brokers are, which topics there are and who leads them. All of it comes from
+ * one image. A topic that a client asks for by name may come into being here; its first answer is UNKNOWN_TOPIC_OR_PARTITION
+ * all the same, as Kafka answers (facts 7). */
 #include <uthash.h>
 
 #include "base/assert.h"
@@ -96,10 +97,12 @@ static bool fill_error(struct request *r, struct metadata_state *s, enum error e
 static bool may_create(const struct request *r, const struct metadata_state *s, struct str name)
 {
     const struct metadata_request *request = r->body;
-    return request->allow_auto_topic_creation && config_broker_bool(s->image, "auto.create.topics.enable") && !str_starts(name, STR("__"));
+    return request->allow_auto_topic_creation && config_broker_bool(s->image, "auto.create.topics.enable") &&
+           !str_starts(name, STR("__"));
 }
 
-static void fill_unknown(struct request *r, struct metadata_state *s, struct str name, int32_t index, struct metadata_response_topics *out)
+static void fill_unknown(struct request *r, struct metadata_state *s, struct str name, int32_t index,
+                         struct metadata_response_topics *out)
 {
     out->name = name;
     out->error_code = topic_name_check(name, NULL) == OK ? UNKNOWN_TOPIC_OR_PARTITION : INVALID_TOPIC_EXCEPTION;
@@ -199,7 +202,8 @@ static void metadata_created(struct request *r)
     for (int32_t i = 0; i < s->specs_n && s->create_error == OK; i++) {
         const struct topic_result *result = &s->results[i];
         if (result->error == OK)
-            log_info("server", "topic created because a client asked for it topic=%.*s partitions=%d", STR_ARG(s->specs[i].name), result->partitions);
+            log_info("server", "topic created because a client asked for it topic=%.*s partitions=%d", STR_ARG(s->specs[i].name),
+                     result->partitions);
         else if (result->error != TOPIC_ALREADY_EXISTS)
             s->response.topics[s->spec_topics[i]].error_code = error_wire(result->error);
     }

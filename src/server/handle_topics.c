@@ -1,5 +1,6 @@
-/* CreateTopics, DeleteTopics, CreatePartitions: what a request says becomes specs for the controller, what the controller says becomes the answer, topic by topic in the
- * order of the request. The timeout is not used: the answer comes when the change is durable and the partitions are open. */
+/* CreateTopics, DeleteTopics, CreatePartitions: what a request says becomes specs for the controller, what the controller says
+ * becomes the answer, topic by topic in the order of the request. The timeout is not used: the answer comes when the change is
+ * durable and the partitions are open. */
 #include "base/assert.h"
 #include "base/logger.h"
 #include "meta/config_defs.h"
@@ -75,11 +76,14 @@ static void create_work(struct request *r)
 {
     const struct create_topics_request *request = r->body;
     struct topics_state *s = r->state;
-    s->error = controller_create_topics(r->server->controller, s->specs, s->count, request->validate_only, NULL, &r->arena, s->results, &s->problem);
+    s->error = controller_create_topics(r->server->controller, s->specs, s->count, request->validate_only, NULL, &r->arena,
+                                        s->results, &s->problem);
 }
 
-/* From version 5 on the answer says what the topic's settings are; those that were given with it are known from the spec, so that validate_only has them too. */
-static bool fill_configs(struct request *r, const struct image *image, const struct topic_spec *spec, struct create_topics_response_topics *out)
+/* From version 5 on the answer says what the topic's settings are; those that were given with it are known from the spec, so
+ * that validate_only has them too. */
+static bool fill_configs(struct request *r, const struct image *image, const struct topic_spec *spec,
+                         struct create_topics_response_topics *out)
 {
     int count;
     const struct config_def *table = config_defs(CONFIG_SCOPE_TOPIC, &count);
@@ -104,11 +108,13 @@ static bool fill_configs(struct request *r, const struct image *image, const str
     return true;
 }
 
-static void log_created(const struct create_topics_request *request, const struct topic_spec *spec, const struct topic_result *result)
+static void log_created(const struct create_topics_request *request, const struct topic_spec *spec,
+                        const struct topic_result *result)
 {
     char id[UUID_TEXT_SIZE];
     if (!request->validate_only)
-        log_info("server", "topic created topic=%.*s id=%s partitions=%d", STR_ARG(spec->name), uuid_text(&result->id, id), result->partitions);
+        log_info("server", "topic created topic=%.*s id=%s partitions=%d", STR_ARG(spec->name), uuid_text(&result->id, id),
+                 result->partitions);
 }
 
 static void create_done(struct request *r)
@@ -176,7 +182,8 @@ void handle_create_topics(struct request *r)
 static void delete_work(struct request *r)
 {
     struct topics_state *s = r->state;
-    s->error = controller_delete_topics(r->server->controller, s->specs, s->count, NULL, &r->arena, s->results, s->names, &s->problem);
+    s->error =
+        controller_delete_topics(r->server->controller, s->specs, s->count, NULL, &r->arena, s->results, s->names, &s->problem);
 }
 
 static void delete_done(struct request *r)
@@ -189,8 +196,10 @@ static void delete_done(struct request *r)
     response->responses = delete_topics_response_responses_new(&r->arena, s->count);
     for (int32_t i = 0; i < s->count && response->responses != NULL; i++) {
         const struct topic_result *result = &s->results[i];
-        response->responses[i] = (struct delete_topics_response_responses){
-            .name = s->names[i], .topic_id = result->id, .error_code = error_wire(result->error), .error_message = result->message};
+        response->responses[i] = (struct delete_topics_response_responses){.name = s->names[i],
+                                                                           .topic_id = result->id,
+                                                                           .error_code = error_wire(result->error),
+                                                                           .error_message = result->message};
         if (result->error == OK)
             log_info("server", "topic deleted topic=%.*s", STR_ARG(s->names[i]));
     }
@@ -239,8 +248,8 @@ static void partitions_work(struct request *r)
 {
     const struct create_partitions_request *request = r->body;
     struct topics_state *s = r->state;
-    s->error = controller_add_partitions(r->server->controller, s->specs, s->count, request->validate_only, false, NULL, &r->arena, s->results,
-                                         &s->problem);
+    s->error = controller_add_partitions(r->server->controller, s->specs, s->count, request->validate_only, false, NULL,
+                                         &r->arena, s->results, &s->problem);
 }
 
 static void partitions_done(struct request *r)
@@ -266,7 +275,8 @@ static struct topic_assignment *new_assignments(struct request *r, const struct 
 {
     struct topic_assignment *out = arena_calloc(&r->arena, (size_t)MAX(topic->assignments_n, 0), sizeof(*out));
     for (int32_t i = 0; i < topic->assignments_n && out != NULL; i++)
-        out[i] = (struct topic_assignment){.broker_ids = topic->assignments[i].broker_ids, .broker_count = topic->assignments[i].broker_ids_n};
+        out[i] = (struct topic_assignment){.broker_ids = topic->assignments[i].broker_ids,
+                                           .broker_count = topic->assignments[i].broker_ids_n};
     return out;
 }
 
@@ -279,8 +289,10 @@ void handle_create_partitions(struct request *r)
     for (int32_t i = 0; i < s->count; i++) {
         const struct create_partitions_request_topics *topic = &request->topics[i];
         struct partitions_spec *spec = &((struct partitions_spec *)s->specs)[i];
-        *spec = (struct partitions_spec){
-            .topic = topic->name, .count = topic->count, .assignments = new_assignments(r, topic), .assignment_count = topic->assignments_n};
+        *spec = (struct partitions_spec){.topic = topic->name,
+                                         .count = topic->count,
+                                         .assignments = new_assignments(r, topic),
+                                         .assignment_count = topic->assignments_n};
         if (spec->assignments == NULL) {
             request_close(r, "the request is too large");
             return;

@@ -62,4 +62,7 @@ void cluster_stop(struct cluster *c)
     arena_fini(&c->arena);
 }
 
-const struct image *cluster_image(struct cluster *c) { return image_cell_get(controller_images(c->controller)); }
+const struct image *cluster_image(struct cluster *c)
+{
+    return image_cell_get(controller_images(c->controller));
+}

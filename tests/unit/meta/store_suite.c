@@ -85,8 +85,10 @@ static void test_compare_and_set(void **state)
         int64_t check;
         enum error expected;
     } cases[] = {
-        {"absent", 0, OK},           {"absent", META_PRESENT, ERR_CONFLICT}, {"absent", 1, ERR_CONFLICT}, {"k", 0, ERR_CONFLICT},
-        {"k", META_PRESENT, OK},     {"k", 1, OK},                           {"k", 2, ERR_CONFLICT},
+        {"absent", 0, OK},           {"absent", META_PRESENT, ERR_CONFLICT},
+        {"absent", 1, ERR_CONFLICT}, {"k", 0, ERR_CONFLICT},
+        {"k", META_PRESENT, OK},     {"k", 1, OK},
+        {"k", 2, ERR_CONFLICT},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         meta_store_close(*state);
@@ -206,7 +208,8 @@ static void record(struct meta_watch *watch, const struct meta_event *events, in
     struct recorder *r = CONTAINER_OF(watch, struct recorder, watch);
     buf_printf(&r->text, "[%d:", (int)revision);
     for (int i = 0; i < count; i++)
-        buf_printf(&r->text, events[i].value != NULL ? " %s=%d" : " -%s", events[i].key, (int)json_integer_value(events[i].value));
+        buf_printf(&r->text, events[i].value != NULL ? " %s=%d" : " -%s", events[i].key,
+                   (int)json_integer_value(events[i].value));
     buf_printf(&r->text, "]");
 }
 

@@ -190,7 +190,8 @@ static void test_where_a_value_comes_from(void **state)
     assert_value(&w, "retention.ms", 7, CONFIG_SOURCE_TOPIC);
 
     struct config_value synonyms[CONFIG_SYNONYMS_MAX];
-    int count = config_synonyms(w.image, &w.topic, config_def_find(CONFIG_SCOPE_TOPIC, STR("retention.ms")), synonyms, CONFIG_SYNONYMS_MAX);
+    int count = config_synonyms(w.image, &w.topic, config_def_find(CONFIG_SCOPE_TOPIC, STR("retention.ms")), synonyms,
+                                CONFIG_SYNONYMS_MAX);
     assert_int_equal(count, 7);
     assert_string_equal(synonyms[0].name, "retention.ms");
     assert_string_equal(synonyms[1].name, "log.retention.ms");
@@ -228,7 +229,8 @@ static void test_rules_between_settings(void **state)
     assert_ok(config_check_topic(w.image, &w.topic.configs, &problem));
     set(&w.topic.configs, "max.compaction.lag.ms", "50");
     assert_error(config_check_topic(w.image, &w.topic.configs, &problem), INVALID_CONFIG);
-    assert_string_equal(problem.message, "conflict topic config setting min.compaction.lag.ms (100) > max.compaction.lag.ms (50)");
+    assert_string_equal(problem.message,
+                        "conflict topic config setting min.compaction.lag.ms (100) > max.compaction.lag.ms (50)");
     world_fini(&w);
 }
 

@@ -83,7 +83,8 @@ static void test_lookups(void **state)
 
 static void test_what_did_not_change_is_shared(void **state)
 {
-    static const char *const change[][2] = {{"partitions/b/0", "{\"leader\":1,\"leaderEpoch\":9,\"partitionEpoch\":5,\"replicas\":[1],\"isr\":[1]}"}};
+    static const char *const change[][2] = {
+        {"partitions/b/0", "{\"leader\":1,\"leaderEpoch\":9,\"partitionEpoch\":5,\"replicas\":[1],\"isr\":[1]}"}};
     const struct image *before = two_topic_image(), *after;
     assert_ok(apply(before, change, 1, &after));
     assert_ptr_equal(image_topic(before, STR("a")), image_topic(after, STR("a")));
@@ -170,7 +171,8 @@ static void test_differences(void **state)
         {"topics/z", "{\"topicId\":\"AAAAAAAAAAAAAAAAAAAABQ\",\"partitions\":1}"},
         {"partitions/z/0", PARTITION},
     };
-    static const char *const epoch[][2] = {{"partitions/z/0", "{\"leader\":1,\"leaderEpoch\":8,\"partitionEpoch\":5,\"replicas\":[1],\"isr\":[1]}"}};
+    static const char *const epoch[][2] = {
+        {"partitions/z/0", "{\"leader\":1,\"leaderEpoch\":8,\"partitionEpoch\":5,\"replicas\":[1],\"isr\":[1]}"}};
     const struct image *first = two_topic_image(), *second, *third;
     char text[200] = "";
     assert_ok(apply(first, changes, ARRAY_SIZE(changes), &second));

@@ -23,7 +23,10 @@ static struct meta_store *open_store(void)
     return store;
 }
 
-static void wipe(void) { temp_remove(); }
+static void wipe(void)
+{
+    temp_remove();
+}
 
 static enum error put(struct meta_store *store, const char *key, int value)
 {
@@ -91,8 +94,8 @@ static void test_damaged_files(void **state)
         size_t len;
         uint8_t byte;
     } cases[] = {
-        {0, 100, 'x'},     /* the header */
-        {100, 3996, 0xff}, /* the first page: the schema */
+        {0, 100, 'x'},      /* the header */
+        {100, 3996, 0xff},  /* the first page: the schema */
         {4096, 4096, 0xee}, /* a table's root page */
         {8192, 4096, 0xee},
     };
@@ -203,14 +206,10 @@ int main(void)
 {
     static const struct store_backend backend = {.open = open_store, .wipe = wipe};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_newer_version),
-        cmocka_unit_test(test_another_program_s_file),
-        cmocka_unit_test(test_damaged_files),
-        cmocka_unit_test(test_a_file_that_is_no_database),
-        cmocka_unit_test(test_a_value_that_is_no_json),
-        cmocka_unit_test(test_a_folder_that_is_missing),
-        cmocka_unit_test(test_killed_while_writing),
-        cmocka_unit_test(test_readable_beside_us),
+        cmocka_unit_test(test_newer_version),           cmocka_unit_test(test_another_program_s_file),
+        cmocka_unit_test(test_damaged_files),           cmocka_unit_test(test_a_file_that_is_no_database),
+        cmocka_unit_test(test_a_value_that_is_no_json), cmocka_unit_test(test_a_folder_that_is_missing),
+        cmocka_unit_test(test_killed_while_writing),    cmocka_unit_test(test_readable_beside_us),
     };
     int failed = store_suite_run(&backend);
     failed += cmocka_run_group_tests(tests, NULL, NULL);
