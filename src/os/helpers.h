@@ -1,5 +1,6 @@
 /* Helper threads: a few threads that take what blocks (fsync, cold reads, recovery, file removal, DNS). Jobs start in order;
- * their `done` is posted to a loop, or runs on the helper when loop is NULL. */
+ * their `done` is posted to a loop, or runs on the helper when loop is NULL.
+ * Loops outlive the helpers that post to them. */
 #ifndef KAGAMI_OS_HELPERS_H
 #define KAGAMI_OS_HELPERS_H
 
