@@ -43,6 +43,12 @@ class KafkaUnderTest:
     def partition_folder(self, topic, partition=0):
         return os.path.join(self._kafka.data, f"{topic}-{partition}")
 
+    def running(self):
+        return self._kafka.pid() is not None
+
+    def log(self, _=0):
+        return ""
+
     def stop(self):
         self._kafka.stop()
 

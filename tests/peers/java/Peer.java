@@ -121,8 +121,10 @@ public final class Peer {
         p.put("max.block.ms", in.path("max_block_ms").asText("60000"));
         p.put("max.request.size", in.path("max_request_bytes").asText("1048576"));
         p.put("buffer.memory", String.valueOf(128L << 20));
-        if (in.has("transactional_id"))
+        if (in.has("transactional_id")) {
             p.put("transactional.id", in.get("transactional_id").asText());
+            p.put("transaction.timeout.ms", "600000"); // a transaction that a test leaves open stays so
+        }
         KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(p);
         if (in.has("transactional_id"))
             producer.initTransactions();
