@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-#define WRITE_BLOCK_BYTES 4096 /* unwritten entries that are worth a write */
+#define BLOCK_BYTES 4096 /* read at once; and so many unwritten bytes are worth a write */
 
 void index_file_init(struct index_file *x, struct fs *fs, const char *path, uint32_t entry_bytes)
 {
@@ -16,6 +16,8 @@ void index_file_fini(struct index_file *x)
 {
     file_close(x->file);
     buf_fini(&x->entries);
+    mem_free(x->block);
+    x->block = NULL;
     x->file = NULL;
     x->loaded = x->writable = false;
 }
@@ -102,16 +104,20 @@ enum error index_file_make_writable(struct index_file *x)
         x->entries.len = bytes;
     }
     x->writable = true;
+    mem_free(x->block);
+    x->block = NULL;
     x->block_first = UINT64_MAX;
     return OK;
 }
 
 static enum error read_block(struct index_file *x, uint64_t i)
 {
-    uint64_t per_block = sizeof(x->block) / x->entry_bytes;
+    uint64_t per_block = BLOCK_BYTES / x->entry_bytes;
     uint64_t first = i - i % per_block;
     uint64_t n = MIN(per_block, x->count - first);
     x->block_first = UINT64_MAX;
+    if (x->block == NULL)
+        x->block = mem_alloc(BLOCK_BYTES);
     enum error error = file_pread_all(x->file, x->block, n * x->entry_bytes, first * x->entry_bytes);
     if (error != OK)
         return error;
@@ -191,7 +197,7 @@ enum error index_file_append(struct index_file *x, const uint8_t *entry)
     buf_append(&x->entries, entry, x->entry_bytes);
     x->count++;
     /* A write that fails here is tried again by the next one: the entry is not lost. */
-    if ((x->count - x->written) * x->entry_bytes >= WRITE_BLOCK_BYTES)
+    if ((x->count - x->written) * x->entry_bytes >= BLOCK_BYTES)
         return write_pending(x);
     return OK;
 }

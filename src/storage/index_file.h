@@ -35,7 +35,7 @@ struct index_file {
     uint64_t written; /* of them in the file */
     uint64_t file_bytes;
     struct buf entries;   /* writable: all of them */
-    uint8_t block[4096];  /* sealed: last block read */
+    uint8_t *block;       /* sealed: last block read; NULL until the first */
     uint64_t block_first; /* its first entry; UINT64_MAX: none */
     uint32_t block_count;
 };

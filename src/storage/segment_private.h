@@ -18,10 +18,10 @@ struct segment {
     int64_t base_offset;
     struct file *log; /* NULL until first needed; read and write */
     uint64_t size_bytes;
-    bool active;
-    bool tail_garbage;   /* a failed append left bytes behind size_bytes */
-    bool deleted;        /* the files carry .deleted */
-    int64_t next_offset; /* -1: not known without a look */
+    atomic_bool active;    /* segment_sync reads it without the lock; cleared when the indexes are complete */
+    bool tail_garbage;     /* a failed append left bytes behind size_bytes */
+    bool deleted;          /* the files carry .deleted */
+    int64_t next_offset;   /* -1: not known without a look */
     int64_t durable_below; /* segment_set_durable_below */
     uint64_t bytes_since_index_entry;
     struct timestamp_offset largest; /* when largest_known */

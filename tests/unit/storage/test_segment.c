@@ -500,6 +500,20 @@ static void creating(void **state)
     segment_unref(again);
 }
 
+/* An entry when more than the interval lies behind the last one, not when as much does. */
+static void index_interval(void **state)
+{
+    struct segment *s;
+    struct buf batches = {0};
+    assert_ok(segment_create(fs_system(), dir_of(state), 0, &s));
+    for (int i = 0; i < 40; i++)
+        put_batch_of(&batches, 2 * i, 2, 1000 + 10 * i);
+    append_batches(s, &batches, (int64_t)batches.len / 40);
+    assert_int_equal(segment_index_size_bytes(s), 19 * (8 + 12)); /* at the batches 2, 4 .. 38 */
+    segment_unref(s);
+    buf_fini(&batches);
+}
+
 static void limits(void **state)
 {
     struct segment *s;
@@ -528,6 +542,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(a_failed_append_is_cut_off, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(removal_under_a_reader, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(creating, scratch_setup, scratch_teardown),
+    cmocka_unit_test_setup_teardown(index_interval, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(limits, scratch_setup, scratch_teardown),
 };
 
