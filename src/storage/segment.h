@@ -45,8 +45,8 @@ bool segment_parse_name(const char *name, const char *suffix, int64_t *ret_base_
 
 /* ---- Life ---- */
 
-/* Its name is not durable before the folder is synced, which the log does with its next flush: rolling must not wait for a disk.
- * A new, empty, active segment in dir; what is left of files of that name is removed first when the .log is empty or absent, else ERR_EXISTS. */
+/* A new, empty, active segment in dir; what is left of files of that name is removed first when the .log is empty or absent, else ERR_EXISTS. Its name is not
+ * durable before the folder is synced, which the log does with its next flush: rolling must not wait for a disk. */
 MUST_CHECK enum error segment_create(struct fs *fs, const char *dir, int64_t base_offset, struct segment **ret_segment);
 /* One that is there; sealed. ERR_NOT_FOUND without a .log. */
 MUST_CHECK enum error segment_open(struct fs *fs, const char *dir, int64_t base_offset, struct segment **ret_segment);
@@ -154,11 +154,11 @@ struct segment_recovery {
     int64_t batches;
     const char *reason; /* why it was cut; NULL when it was not. Static */
 };
-/* Walks over everything, checks size, magic, CRC and rising offsets, cuts the file behind the last sound batch and builds the three indexes anew. The transaction index is
- * emptied: visit adds to it with segment_append_aborted(). The segment is active afterwards; nothing is synced. visit may be NULL. */
 /* What was durable once: segment_recover() cuts nothing that begins below this offset, for no crash has damaged it. It answers CORRUPT_MESSAGE then, with the file as it was and
  * next_offset and reason set in *ret_recovery. 0 at first. */
 void segment_set_durable_below(struct segment *s, int64_t offset);
+/* Walks over everything, checks size, magic, CRC and rising offsets, cuts the file behind the last sound batch and builds the three indexes anew. The transaction index is
+ * emptied: visit adds to it with segment_append_aborted(). The segment is active afterwards; nothing is synced. visit may be NULL. */
 MUST_CHECK enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg,
                                       struct segment_recovery *ret_recovery);
 /* Whether the indexes of a segment that was closed cleanly can be trusted (present, sizes, ends): ERR_CORRUPT says which not. Reads a little of each. */

@@ -155,6 +155,30 @@ static void an_old_format_is_kept(void **state)
     buf_fini(&content);
 }
 
+/* What was durable once is not cut: no crash has damaged it. */
+static void what_was_durable_is_not_cut(void **state)
+{
+    struct buf log = {0}, content = {0};
+    struct segment *s;
+    struct segment_recovery result = {0};
+    size_t bytes = make_log(&log);
+    log.data[5 * bytes + 70] ^= 1;
+    write_file(file_of(state, ".log"), log.data, log.len);
+    assert_ok(segment_open(fs_system(), dir_of(state), 50, &s));
+    segment_set_durable_below(s, 61);
+    assert_error(segment_recover(s, INTERVAL, NULL, NULL, &result), CORRUPT_MESSAGE);
+    assert_int_equal(result.next_offset, 60);
+    assert_string_equal(result.reason, "CRC does not match");
+    read_file(file_of(state, ".log"), &content);
+    assert_int_equal(content.len, log.len);
+    segment_set_durable_below(s, 60);
+    assert_ok(segment_recover(s, INTERVAL, NULL, NULL, &result));
+    assert_int_equal(result.valid_bytes, 5 * bytes);
+    segment_unref(s);
+    buf_fini(&log);
+    buf_fini(&content);
+}
+
 static void damaged_indexes_are_built_anew(void **state)
 {
     struct buf log = {0}, sound = {0};
@@ -202,6 +226,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(hostile, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(zeroes_at_the_end, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(an_old_format_is_kept, scratch_setup, scratch_teardown),
+    cmocka_unit_test_setup_teardown(what_was_durable_is_not_cut, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(damaged_indexes_are_built_anew, scratch_setup, scratch_teardown),
 };
 
