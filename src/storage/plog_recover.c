@@ -358,14 +358,16 @@ static enum error damaged(struct plog *log, struct segment *s, int64_t sound_end
     return ERR_CORRUPT;
 }
 
-/* Segment `index` is read from front to end. Behind a cut, the segments that follow go. */
-static enum error recover_segment(struct plog *log, int index, int64_t *ret_end, struct problem *problem)
+/* Segment `index` is read from front to end. Behind a cut, the segments that follow go. *state_stands: the producer state was built for the segments before it, and
+ * snapshots above them are gone: those are of what the log held before the crash. */
+static enum error recover_segment(struct plog *log, int index, bool *state_stands, struct problem *problem)
 {
     struct segment *s = log->segments[index];
     int64_t base_offset = segment_base_offset(s);
     enum error error = OK;
-    if (producer_state_end_offset(log->producers) != base_offset)
+    if (!*state_stands || producer_state_end_offset(log->producers) != base_offset)
         error = plog_rebuild_producers(log, base_offset);
+    *state_stands = true;
     struct replay r = {
         .log = log, .end_offset = INT64_MAX, .previous_end = base_offset, .epochs = true, .collect = true, .segment = s};
     struct segment_recovery recovery;
@@ -387,10 +389,10 @@ static enum error recover_segment(struct plog *log, int index, int64_t *ret_end,
         if ((error = plog_drop_last(log)) != OK)
             return error;
     }
-    if (index + 1 < log->segment_count)
-        error = segment_seal(s);
-    *ret_end = recovery.next_offset;
-    return error;
+    if (index + 1 == log->segment_count)
+        return OK;
+    error = segment_seal(s);
+    return error == OK ? producer_state_take_snapshot(log->producers, false) : error;
 }
 
 /* Which segments can't be trusted as they are. */
@@ -420,13 +422,12 @@ static enum error reopen(struct plog *log, int index)
     return OK;
 }
 
-static enum error recover_segments(struct plog *log, bool clean, struct problem *problem)
+static enum error recover_segments(struct plog *log, bool clean, bool *state_stands, struct problem *problem)
 {
     enum error error = OK;
-    int64_t end;
     for (int i = 0; i < log->segment_count && error == OK; i++) {
         if (needs_recovery(log, i, clean))
-            error = recover_segment(log, i, &end, problem);
+            error = recover_segment(log, i, state_stands, problem);
         else if (i + 1 < log->segment_count)
             error = reopen(log, i);
     }
@@ -582,7 +583,7 @@ static enum error settle_offsets(struct plog *log, const struct plog_params *par
 
 static enum error open_log(struct plog *log, const struct plog_params *params, struct problem *problem)
 {
-    bool clean = params->clean_shutdown;
+    bool clean = params->clean_shutdown, state_stands = false;
     enum error error = create_dir(log);
     if (error == OK)
         error = open_topic_id(log, params->topic_id, problem);
@@ -600,10 +601,10 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     if (error == OK)
         error = open_epochs(log);
     if (error == OK)
-        error = recover_segments(log, clean, problem);
+        error = recover_segments(log, clean, &state_stands, problem);
     if (error == OK)
         error = settle_offsets(log, params);
-    if (error == OK && producer_state_end_offset(log->producers) != log->end_offset)
+    if (error == OK && (!state_stands || producer_state_end_offset(log->producers) != log->end_offset))
         error = plog_rebuild_producers(log, log->end_offset);
     if (error == OK)
         error =
