@@ -98,6 +98,10 @@ enum error index_file_make_writable(struct index_file *x)
     buf_clear(&x->entries);
     size_t bytes = x->count * x->entry_bytes;
     if (bytes > 0) {
+        if (x->file == NULL)
+            error = fs_open(x->fs, x->path, FILE_WRITE, &x->file);
+        if (error != OK)
+            return error;
         error = file_pread_all(x->file, buf_reserve(&x->entries, bytes), bytes, 0);
         if (error != OK)
             return error;
@@ -118,7 +122,10 @@ static enum error read_block(struct index_file *x, uint64_t i)
     x->block_first = UINT64_MAX;
     if (x->block == NULL)
         x->block = mem_alloc(BLOCK_BYTES);
-    enum error error = file_pread_all(x->file, x->block, n * x->entry_bytes, first * x->entry_bytes);
+    enum error error = x->file != NULL ? OK : fs_open(x->fs, x->path, FILE_WRITE, &x->file);
+    if (error != OK)
+        return error;
+    error = file_pread_all(x->file, x->block, n * x->entry_bytes, first * x->entry_bytes);
     if (error != OK)
         return error;
     x->block_first = first;
@@ -250,4 +257,15 @@ enum error index_file_sync(struct index_file *x)
     if (error == OK)
         x->unsynced = false;
     return error;
+}
+
+void index_file_rest(struct index_file *x)
+{
+    if (x->writable || x->unsynced)
+        return;
+    file_close(x->file);
+    x->file = NULL;
+    mem_free(x->block);
+    x->block = NULL;
+    x->block_first = UINT64_MAX;
 }

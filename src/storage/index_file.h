@@ -62,6 +62,8 @@ MUST_CHECK enum error index_file_flush(struct index_file *x, bool create);
 MUST_CHECK enum error index_file_seal(struct index_file *x, bool create);
 /* fdatasync if anything was written since the last. No lock needed once sealed. */
 MUST_CHECK enum error index_file_sync(struct index_file *x);
+/* Closes the file of a sealed index that is synced, and gives its block back; it is opened again at the next use. */
+void index_file_rest(struct index_file *x);
 void index_file_moved(struct index_file *x, const char *path);
 
 #endif

@@ -300,6 +300,9 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
         if (flush->offset > atomic_load(&log->recovery_point))
             atomic_store(&log->recovery_point, flush->offset);
         log->synced_below = MAX(log->synced_below, segment_base_offset(flush->segments[flush->count - 1]));
+        for (int i = 0; i < flush->count - 1; i++)
+            segment_rest(flush->segments[i],
+                         2); /* ours and this flush's reference; one that is being read rests with the next retention */
     }
     for (int i = 0; i < flush->count; i++)
         segment_unref(flush->segments[i]);

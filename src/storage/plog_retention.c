@@ -131,11 +131,19 @@ static enum error count_deletable(struct plog *log, int *ret_count)
     return OK;
 }
 
+/* Old segments that were read since the last time give their files back. */
+static void rest_segments(struct plog *log)
+{
+    for (int i = 0; i < log->segment_count && segment_base_offset(log->segments[i]) < log->synced_below; i++)
+        segment_rest(log->segments[i], 1);
+}
+
 enum error plog_apply_retention(struct plog *log, int *ret_removed)
 {
     int count = 0;
     if (plog_failed(log))
         return KAFKA_STORAGE_ERROR;
+    rest_segments(log);
     enum error error = count_deletable(log, &count);
     if (error == OK && count > 0 && count == log->segment_count)
         error = plog_roll_at(log, log->end_offset);

@@ -182,6 +182,17 @@ enum error segment_seal(struct segment *s)
     return error;
 }
 
+void segment_rest(struct segment *s, int holders)
+{
+    if (s->active || s->tail_garbage || s->deleted || atomic_load_explicit(&s->refs, memory_order_acquire) != holders)
+        return;
+    index_file_rest(&s->index.file);
+    index_file_rest(&s->time_index.file);
+    index_file_rest(&s->txn_index.file);
+    file_close(s->log);
+    s->log = NULL;
+}
+
 /* ---- Facts ---- */
 
 int64_t segment_base_offset(const struct segment *s)

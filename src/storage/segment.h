@@ -54,6 +54,9 @@ MUST_CHECK enum error segment_open(struct fs *fs, const char *dir, int64_t base_
 MUST_CHECK enum error segment_activate(struct segment *s);
 /* Adds the largest timestamp to the time index, writes and cuts the indexes; the segment is sealed. It is durable after the next segment_sync. */
 MUST_CHECK enum error segment_seal(struct segment *s);
+/* Closes the files of a sealed, not deleted segment that has been synced since, when nobody but `holders` references has it; they are opened again when needed. Without it every
+ * segment that was ever written would keep its files open. */
+void segment_rest(struct segment *s, int holders);
 struct segment *segment_ref(struct segment *s); /* no lock */
 void segment_unref(struct segment *s);          /* no lock; NULL is OK */
 

@@ -1,6 +1,8 @@
 /* Segments: files as Kafka writes them, finding, reading within limits, failed appends, truncation, references. */
 #include "store_help.h"
 
+#include <fcntl.h>
+
 #include "base/assert.h"
 #include "codec/record_batch.h"
 
@@ -484,6 +486,48 @@ static void removal_under_a_reader(void **state)
     buf_fini(&content);
 }
 
+static int open_files(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void a_resting_segment_holds_no_file(void **state)
+{
+    int before = open_files();
+    uint64_t bytes, pos;
+    size_t len;
+    struct segment *s = make_segment(state, &bytes);
+    struct segment_position found;
+    struct segment_time_offset time;
+    assert_ok(segment_append_aborted(s, &(struct aborted_txn){1, 100, 110, 111}));
+    segment_rest(s, 1); /* not while it is active */
+    assert_true(open_files() > before);
+    assert_ok(segment_seal(s));
+    assert_ok(segment_sync(s));
+    struct segment *reader = segment_ref(s);
+    segment_rest(s, 1); /* not under a reader */
+    assert_true(open_files() > before);
+    segment_unref(reader);
+    for (int i = 0; i < 2; i++) {
+        segment_rest(s, 1);
+        assert_int_equal(open_files(), before);
+        assert_ok(segment_find(s, 200, &found));
+        assert_int_equal(found.base_offset, 199);
+        assert_ok(segment_read(s, 150, 160, 1000000, true, &pos, &len));
+        assert_int_equal(len, 3 * bytes);
+        assert_ok(segment_find_timestamp(s, 1100, 0, &time));
+        assert_int_equal(time.offset, 130);
+    }
+    segment_rest(s, 1);
+    assert_ok(segment_truncate(s, 160, &pos));
+    assert_true(segment_is_active(s));
+    segment_unref(s);
+    assert_int_equal(open_files(), before);
+}
+
 static void creating(void **state)
 {
     uint64_t bytes;
@@ -541,6 +585,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test_setup_teardown(truncating_to_nothing, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(a_failed_append_is_cut_off, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(removal_under_a_reader, scratch_setup, scratch_teardown),
+    cmocka_unit_test_setup_teardown(a_resting_segment_holds_no_file, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(creating, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(index_interval, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(limits, scratch_setup, scratch_teardown),
