@@ -128,6 +128,8 @@ static enum error open_metadata(struct broker *b, const struct host_port *advert
     int32_t node_id;
     enum error error = log_manager_read_identity(s->fs, b->data_dir, cluster_id, &node_id, problem);
     bool known = error == OK;
+    if (error == ERR_UNSUPPORTED && problem->hint[0] == '\0')
+        problem_hint(problem, "A newer version wrote this folder: use that version, or name another folder.");
     if (error != OK && error != ERR_NOT_FOUND)
         return error;
     *problem = (struct problem){0};
@@ -152,6 +154,8 @@ static enum error open_metadata(struct broker *b, const struct host_port *advert
                                        .properties = b->properties,
                                        .cluster_id = known ? cluster_id : NULL};
     error = controller_create(&params, &s->controller, problem);
+    if (error == INCONSISTENT_CLUSTER_ID)
+        problem_detail(problem, "meta.properties and metadata.db in %s name different clusters", b->data_dir);
     if (error != OK)
         return error;
     s->images = controller_images(s->controller);

@@ -101,7 +101,11 @@ static int parse(int argc, char **argv, struct arguments *a)
             return usage("unknown option or missing value: ", argv[optind - 1]);
         }
     }
-    return optind < argc ? usage("unexpected argument: ", argv[optind]) : -1;
+    if (optind < argc)
+        return usage("unexpected argument: ", argv[optind]);
+    if (a->data == NULL && a->config == NULL && a->sets.count == 0)
+        return usage("--data DIR is missing", "");
+    return -1;
 }
 
 /* Files, then --set, then the options of their own. */
