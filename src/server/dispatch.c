@@ -78,7 +78,6 @@ void request_arrived(void *arg, struct conn *conn, uint8_t *frame, size_t len)
     r->in_flight = true;
     atomic_fetch_add(&r->server->requests_in_flight, 1);
     STAT_ADD(requests, 1);
-    STAT_ADD(bytes_in, (int64_t)len);
     r->api = NULL;
     r->version = -1;
     r->client_id = STR_NULL;

@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/logger.h"
-#include "base/stats.h"
 #include "net/conn.h"
 #include "server/handlers.h"
 #include "server/server.h"
@@ -22,7 +21,6 @@ void request_conn_opened(void *arg, struct conn *conn)
     r->peer = str_of(conn_peer(conn));
     arena_init(&r->arena, LIMIT_DECODE_ARENA_BYTES);
     conn_set_data(conn, r);
-    STAT_ADD(connections_accepted, 1);
 }
 
 static void request_free(struct request *r)
@@ -80,7 +78,6 @@ void request_respond(struct request *r, const void *response)
     if (error != OK)
         log_error("server", "an answer could not be encoded api=%s version=%d error=%s", r->api->name, r->version,
                   error_name(error));
-    STAT_ADD(bytes_out, (int64_t)answer.len);
     bool cancelled = r->cancelled;
     struct conn *conn = end(r);
     if (error != OK || cancelled)
