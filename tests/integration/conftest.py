@@ -65,7 +65,7 @@ USE_KAFKA = os.environ.get("KAGAMI_TEST_BROKER") == "kafka"
 
 
 def need_daemon():
-    for path in (DAEMON, COMMAND):
+    for path in (DAEMON,):
         if not os.path.exists(path):
             pytest.fail(f"{path} is not built", pytrace=False)
 
