@@ -1,5 +1,6 @@
 #include "server/adopt.h"
 
+#include <inttypes.h>
 #include <uthash.h>
 
 #include "base/arena.h"
@@ -127,5 +128,32 @@ enum error adopt_leader_epochs(struct controller *controller, struct log_manager
     }
     mem_free(r.raises);
     image_unref(r.image);
+    return error;
+}
+
+/* ---- Producer ids ---- */
+
+static bool higher(void *arg, const struct producer_entry *entry)
+{
+    int64_t *highest = arg;
+    *highest = MAX(*highest, entry->producer_id);
+    return true;
+}
+
+static void highest_of(void *arg, const struct log_info *info)
+{
+    if (info->log != NULL)
+        producer_state_each(plog_producers(info->log), higher, arg);
+}
+
+enum error adopt_producer_ids(struct controller *controller, struct log_manager *logs, struct problem *problem)
+{
+    int64_t highest = -1;
+    log_manager_each(logs, highest_of, &highest);
+    if (highest < controller_producer_id_floor(controller))
+        return OK;
+    enum error error = controller_producer_ids_raise_above(controller, highest, problem);
+    if (error == OK)
+        log_info("server", "producer ids raised above those in the logs highest=%" PRId64, highest);
     return error;
 }

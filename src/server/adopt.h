@@ -16,5 +16,7 @@ MUST_CHECK enum error adopt_folders(struct controller *controller, struct log_ma
  * 5). One commit. */
 MUST_CHECK enum error adopt_leader_epochs(struct controller *controller, struct log_manager *logs, bool raise_all,
                                           struct problem *problem);
+/* No new producer may get an id that a log knows: in folders that were taken over a stranger has it. Costs nothing where the ids are our own. */
+MUST_CHECK enum error adopt_producer_ids(struct controller *controller, struct log_manager *logs, struct problem *problem);
 
 #endif

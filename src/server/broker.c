@@ -188,6 +188,8 @@ static enum error open_logs(struct broker *b, struct problem *problem)
     error = adopt_folders(s->controller, s->logs, b->new_store, problem);
     if (error == OK)
         error = adopt_leader_epochs(s->controller, s->logs, !clean || b->new_store, problem);
+    if (error == OK)
+        error = adopt_producer_ids(s->controller, s->logs, problem);
     return error;
 }
 
