@@ -12,7 +12,10 @@ TIMESTAMP_TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 
 
 def error_fields(error):
-    return {"code": error.code(), "name": error.name().lstrip("_"), "message": error.str()}
+    try:
+        return {"code": error.code(), "name": error.name().lstrip("_"), "message": error.str()}
+    except SystemError: # confluent-kafka cannot show what a producer that failed for good says
+        return {"code": -150, "name": "FATAL", "message": "the producer failed for good"}
 
 
 def hello(_):
