@@ -49,7 +49,7 @@ struct fs_ops {
     enum error (*rmdir)(struct fs *fs, const char *path);
     enum error (*unlink)(struct fs *fs, const char *path);
     enum error (*rename)(struct fs *fs, const char *from, const char *to); /* replaces to */
-    enum error (*sync_dir)(struct fs *fs, const char *path);               /* makes creations, renames and removals in it durable */
+    enum error (*sync_dir)(struct fs *fs, const char *path); /* makes creations, renames and removals in it durable */
     /* Calls visit for each entry but . and ..; an error it returns ends the listing and is returned. */
     enum error (*list)(struct fs *fs, const char *path, enum error (*visit)(void *arg, const char *name, bool is_dir), void *arg);
     /* Takes an exclusive lock on the file, kept until the file is closed or the process ends: ERR_LOCKED when another has it. */
@@ -68,7 +68,8 @@ MUST_CHECK enum error fs_rmdir(struct fs *fs, const char *path);
 MUST_CHECK enum error fs_unlink(struct fs *fs, const char *path);
 MUST_CHECK enum error fs_rename(struct fs *fs, const char *from, const char *to);
 MUST_CHECK enum error fs_sync_dir(struct fs *fs, const char *path);
-MUST_CHECK enum error fs_list(struct fs *fs, const char *path, enum error (*visit)(void *arg, const char *name, bool is_dir), void *arg);
+MUST_CHECK enum error fs_list(struct fs *fs, const char *path, enum error (*visit)(void *arg, const char *name, bool is_dir),
+                              void *arg);
 MUST_CHECK enum error fs_lock(struct fs *fs, const char *path, struct file **ret_file);
 /* The outputs may be NULL. */
 MUST_CHECK enum error fs_stat(struct fs *fs, const char *path, bool *ret_is_dir, uint64_t *ret_size, int64_t *ret_mtime_ms);
@@ -84,7 +85,8 @@ MUST_CHECK enum error fs_write_atomic(struct fs *fs, const char *path, const voi
 
 void file_close(struct file *f); /* NULL is OK */
 MUST_CHECK enum error file_pread(struct file *f, void *out, size_t len, uint64_t pos, size_t *ret_read);
-MUST_CHECK enum error file_pread_all(struct file *f, void *out, size_t len, uint64_t pos); /* ERR_TRUNCATED at the end of the file */
+/* ERR_TRUNCATED at the end of the file. */
+MUST_CHECK enum error file_pread_all(struct file *f, void *out, size_t len, uint64_t pos);
 MUST_CHECK enum error file_pwrite(struct file *f, const void *data, size_t len, uint64_t pos);
 MUST_CHECK enum error file_pwritev(struct file *f, const struct iovec *iov, int iov_count, uint64_t pos);
 MUST_CHECK enum error file_truncate(struct file *f, uint64_t size);

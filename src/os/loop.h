@@ -30,7 +30,8 @@ struct loop_fd { /* embedded in its owner */
     void (*ready)(struct loop_fd *w, int events);
     struct loop *loop; /* NULL when not watched */
 };
-MUST_CHECK enum error loop_fd_start(struct loop *loop, struct loop_fd *w, int fd, int events, void (*ready)(struct loop_fd *w, int events));
+MUST_CHECK enum error loop_fd_start(struct loop *loop, struct loop_fd *w, int fd, int events,
+                                    void (*ready)(struct loop_fd *w, int events));
 MUST_CHECK enum error loop_fd_change(struct loop_fd *w, int events);
 void loop_fd_stop(struct loop_fd *w); /* does not close fd; safe inside its own callback, and no callback comes after it */
 
@@ -43,7 +44,10 @@ struct loop_timer { /* embedded; zero-initialised is a stopped timer */
 /* (Re)starts: fires once after delay_ms. */
 void loop_timer_start(struct loop *loop, struct loop_timer *t, int64_t delay_ms, void (*fire)(struct loop_timer *t));
 void loop_timer_stop(struct loop_timer *t); /* safe inside any callback */
-static inline bool loop_timer_running(const struct loop_timer *t) { return t->heap_index != 0; }
+static inline bool loop_timer_running(const struct loop_timer *t)
+{
+    return t->heap_index != 0;
+}
 
 struct loop_task { /* embedded; must stay valid until it ran; may be in one mailbox at a time */
     struct loop_task *next;

@@ -17,7 +17,10 @@ struct seeded_random { /* splitmix64; one thread at a time */
 };
 void seeded_random_init(struct seeded_random *r, uint64_t seed);
 
-static inline void random_fill(struct random_source *r, void *out, size_t len) { r->fill(r, out, len); }
+static inline void random_fill(struct random_source *r, void *out, size_t len)
+{
+    r->fill(r, out, len);
+}
 uint64_t random_u64(struct random_source *r);
 uint64_t random_below(struct random_source *r, uint64_t bound); /* 0 .. bound-1, bound > 0 */
 

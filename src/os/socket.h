@@ -26,7 +26,8 @@ bool host_port_parse(struct str text, int default_port, struct host_port *ret_ad
 char *host_port_text(const struct host_port *address, char out[SOCKET_TEXT_MAX]);
 
 /* Listens; port 0 takes a free one. *ret_port is the one taken. The problem names the address. */
-MUST_CHECK enum error socket_listen(const struct host_port *address, int backlog, int *ret_fd, int *ret_port, struct problem *problem);
+MUST_CHECK enum error socket_listen(const struct host_port *address, int backlog, int *ret_fd, int *ret_port,
+                                    struct problem *problem);
 /* ERR_NOT_FOUND when nobody waits, ERR_NO_SPACE when the process or the system has no descriptor or memory left (the
  * connection keeps waiting), else ERR_IO. peer is "ip:port" or "[v6 ip]:port". */
 MUST_CHECK enum error socket_accept(int listen_fd, int *ret_fd, char peer[SOCKET_TEXT_MAX]);
@@ -36,7 +37,8 @@ struct socket_address {
     uint32_t len;
 };
 /* Resolves; blocks (run it on a helper). Numeric addresses do not ask anybody. At most max; returns how many. */
-MUST_CHECK enum error socket_resolve(const struct host_port *address, struct socket_address *out, int max, int *ret_count, struct problem *problem);
+MUST_CHECK enum error socket_resolve(const struct host_port *address, struct socket_address *out, int max, int *ret_count,
+                                     struct problem *problem);
 /* A numeric host, at once and without asking anybody; false when it is a name. */
 bool socket_numeric(const struct host_port *address, struct socket_address *ret_address);
 /* Begins to connect; writable means done: then ask socket_error. ERR_UNREACHABLE, with the reason in errno, when it fails at

@@ -1,5 +1,5 @@
-/* What a stranger's bytes do on a connection: frames, then request headers. The same stream cut in two ways gives the same frames and the same end, and the
- * memory for a frame follows what has come. Input: size of the reads, then the stream. */
+/* What a stranger's bytes do on a connection: frames, then request headers. The same stream cut in two ways gives the same
+ * frames and the same end, and the memory for a frame follows what has come. Input: size of the reads, then the stream. */
 #include <stdint.h>
 #include <string.h>
 

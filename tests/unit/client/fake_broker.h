@@ -39,8 +39,8 @@ void fake_broker_stop(struct fake_broker *b);
 struct host_port fake_broker_address(const struct fake_broker *b);
 
 void fake_answer(struct fake_request *r, int16_t version, const void *body);
-/* What a real broker does with ApiVersions (all of our table) and Metadata (itself and, with other_port, broker node_id + 1; one topic "t"); other
- * requests get no answer. */
+/* What a real broker does with ApiVersions (all of our table) and Metadata (itself and, with other_port, broker node_id + 1;
+ * one topic "t"); other requests get no answer. */
 void fake_ordinary(struct fake_broker *b, struct fake_request *r);
 
 #endif
