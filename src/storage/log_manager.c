@@ -65,7 +65,7 @@ struct log_entry *log_manager_new_entry(struct str topic, int32_t partition)
     buf_fini(&key);
     e->topic = str_dup(topic);
     e->partition = partition;
-    e->last = (struct plog_checkpoint){0, -1, -1};
+    e->last = (struct plog_checkpoint){-1, -1, -1};
     return e;
 }
 

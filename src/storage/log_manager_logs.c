@@ -89,12 +89,15 @@ enum error log_manager_create_log(struct log_manager *m, struct str topic, int32
     else
         error = log_manager_open_entry(m, e, config, topic_id, false, problem);
     if (fresh != NULL && error == OK)
+        error = log_manager_write_checkpoints(m); /* recovery is strict about a log whose recovery point it knows */
+    if (fresh != NULL && error == OK)
         *ret_log = e->log;
 
     mutex_lock(&m->mutex);
     set_idle(m, e);
     if (fresh != NULL && error != OK) {
         HASH_DEL(m->entries, e);
+        (void)plog_close(e->log, false);
         log_manager_free_entry(e);
     }
     mutex_unlock(&m->mutex);

@@ -100,8 +100,8 @@ static void collect_lines(struct log_manager *m, struct checkpoint_lines *lines)
     lines->hw = mem_alloc(size);
     lines->count = 0;
     for (struct log_entry *e = m->entries; e != NULL; e = e->hh.next) {
-        if (e->busy && e->log == NULL && atomic_load(&m->loaded) && e->last.log_start_offset < 0)
-            continue; /* being created */
+        if (e->log == NULL && e->last.recovery_point < 0)
+            continue; /* being created, or could not be opened and never had a line */
         struct plog_checkpoint c = e->log != NULL ? plog_checkpoint_values(e->log) : e->last;
         struct str topic = {str_dup(str_of(e->topic)), (int32_t)strlen(e->topic)};
         lines->recovery[lines->count] = (struct offset_checkpoint_entry){topic, e->partition, c.recovery_point};

@@ -48,7 +48,7 @@ struct plog_params {
     const char *cluster_id; /* our own: barriers of this writer act, others are passive (spec section 5) */
     struct uuid topic_id;   /* zero: not known; written to partition.metadata, compared with it (INCONSISTENT_TOPIC_ID) */
     struct plog_config config;
-    int64_t recovery_point;   /* from the checkpoint; 0 without one */
+    int64_t recovery_point;   /* from the checkpoint; -1 without one */
     int64_t log_start_offset; /* from the checkpoint; -1 without one */
     int64_t high_watermark;   /* from the checkpoint; -1 without one */
     bool clean_shutdown;      /* no recovery is needed */

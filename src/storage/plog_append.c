@@ -222,11 +222,10 @@ static void fill_appended(const struct plog *log, int64_t base_offset, struct pl
 static enum error write_one(struct plog *log, const uint8_t *header, const struct iovec *iov, int iov_count)
 {
     struct segment_batch b = {(uint32_t)batch_size_bytes(header), batch_last_offset(header), batch_max_timestamp(header)};
-    int64_t base_offset = batch_base_offset(header);
     bool due;
     enum error error = roll_due(log, 0, &b, &due);
     if (error == OK && due)
-        error = plog_roll_at(log, base_offset);
+        error = plog_roll_at(log, log->end_offset);
     if (error == OK)
         error = segment_append(plog_active(log), iov, iov_count, &b, 1, log->config.index_interval_bytes);
     if (error != OK) {
@@ -377,6 +376,20 @@ struct run {
     bool ends_with_own_barrier;
 };
 
+/* A new segment begins where the log ends, even when the next batch comes behind a gap: so recovery can tell a gap from a hole. Where the gap is too large for
+ * that, batch and recovery point are made durable at once, which takes the place out of recovery's sight. */
+static enum error roll_for(struct plog *log, const uint8_t *batch, bool *jumped)
+{
+    *jumped = batch_last_offset(batch) - log->end_offset > INT32_MAX;
+    return plog_roll_at(log, *jumped ? batch_base_offset(batch) : log->end_offset);
+}
+
+static enum error settle_jump(struct plog *log)
+{
+    enum error error = plog_flush_now(log);
+    return error == OK && log->checkpoint != NULL ? log->checkpoint(log->owner_arg) : error;
+}
+
 /* Collects and stages the longest run from it->pos on that goes into the active segment as it is. run.batches 0: roll first. */
 static enum error collect_run(struct plog *log, struct batch_iter *it, struct run *run)
 {
@@ -429,13 +442,18 @@ static enum error append_runs(struct plog *log, struct bytes batches, int *ret_b
     batch_iter_init(&it, batches);
     if (log->run == NULL)
         log->run = mem_calloc(PLOG_RUN_BATCHES, sizeof(struct segment_batch));
+    bool jumped = false;
     while (it.pos < batches.len) {
         struct run run;
         enum error error = collect_run(log, &it, &run);
-        if (error == OK && run.batches == 0)
-            error = plog_roll_at(log, batch_base_offset(run.start));
-        else if (error == OK)
+        if (error == OK && run.batches == 0) {
+            error = roll_for(log, run.start, &jumped);
+        } else if (error == OK) {
             error = write_run(log, &run);
+            if (error == OK && jumped)
+                error = settle_jump(log);
+            jumped = false;
+        }
         if (error != OK) {
             producer_state_discard(log->producers);
             return plog_broken(log, error);

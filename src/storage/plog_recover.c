@@ -6,7 +6,9 @@
  *                                 between finds the .swap again. Above the lowest .cleaned its set was not complete: removed
  *   indexes without a .log        removed
  *   segments from the recovery point on, after an unclean end: read from their first byte, CRC and offsets checked, cut behind the last sound batch; indexes,
- *                                 epochs, producer state and transaction index built anew. What lies behind a cut goes
+ *                                 epochs, producer state and transaction index built anew. What lies behind a cut goes, and what lies behind a hole:
+ *                                 above the recovery point every segment begins where the one before it ended (plog_append.c), and a power cut may have kept
+ *                                 the later of two. Without a checkpoint (a folder copied from elsewhere) a hole is taken for compaction's
  *   indexes missing or damaged    that segment is read and its indexes built
  *   leader epochs missing or damaged: built from the batches
  *   snapshots missing or damaged: an older one, or none, and the batches behind it
@@ -383,8 +385,10 @@ static enum error recover_segment(struct plog *log, int index, bool *state_stand
     plog_event(log, "segment %" PRId64 " recovered: %" PRId64 " batches, end offset %" PRId64 ", %" PRIu64 " bytes cut off%s%s",
                base_offset, recovery.batches, recovery.next_offset, recovery.cut_bytes, recovery.reason != NULL ? ": " : "",
                recovery.reason != NULL ? recovery.reason : "");
-    while (recovery.cut_bytes > 0 && log->segment_count > index + 1) {
-        plog_event(log, "segment %" PRId64 " lies behind the cut: removed",
+    bool hole = log->recovery_point_known && plog_segment_upper(log, index) > plog_recovery_point(log) &&
+                plog_segment_upper(log, index) != recovery.next_offset;
+    while ((recovery.cut_bytes > 0 || hole) && log->segment_count > index + 1) {
+        plog_event(log, "segment %" PRId64 " lies behind what was lost: removed",
                    segment_base_offset(log->segments[log->segment_count - 1]));
         if ((error = plog_drop_last(log)) != OK)
             return error;
@@ -545,6 +549,7 @@ static struct plog *new_log(const struct plog_params *params)
     mutex_init(&log->files);
     mutex_init(&log->syncing);
     condition_init(&log->files_idle);
+    log->recovery_point_known = params->recovery_point >= 0;
     atomic_store(&log->recovery_point, MAX(params->recovery_point, 0));
     atomic_store(&log->start_offset, MAX(params->log_start_offset, 0));
     return log;

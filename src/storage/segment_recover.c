@@ -1,4 +1,6 @@
 /* Recovery and truncation of a segment, and the check of indexes after a clean end. */
+#include <zlib.h>
+
 #include "base/assert.h"
 #include "codec/record_batch.h"
 #include "storage/segment_private.h"
@@ -49,6 +51,23 @@ static enum error open_index_anew(struct segment *s, struct index_file *x, int k
     return index_file_make_writable(x);
 }
 
+/* A message of format 0 or 1 whose checksum is right (MessageSet v1: offset 8, size 4, CRC-32 of what follows 4, magic 1 ..), and not a batch of ours that a power
+ * cut has torn where the magic stands. */
+static bool begins_with_old_message(struct segment *s)
+{
+    uint8_t head[BATCH_MAGIC_END];
+    struct buf message = {0};
+    if (file_pread_all(s->log, head, sizeof(head), 0) != OK)
+        return false;
+    int64_t size = batch_length(head);
+    if (size < 14 || (uint64_t)size + BATCH_LOG_OVERHEAD > s->size_bytes)
+        return false;
+    bool sound = segment_load(s, BATCH_POS_MAGIC, (size_t)size - 4, &message) == OK &&
+                 crc32(0, message.data, (uInt)message.len) == get_u32(head + BATCH_LOG_OVERHEAD);
+    buf_fini(&message);
+    return sound;
+}
+
 /* One batch: OK, ERR_NOT_FOUND at the end of what is sound, or an error. */
 static enum error recover_next(struct segment *s, struct batch_reader *reader, int64_t interval_bytes, segment_visit *visit,
                                void *arg, const char **ret_reason)
@@ -57,7 +76,7 @@ static enum error recover_next(struct segment *s, struct batch_reader *reader, i
     enum error error = batch_reader_next(reader, &batch);
     if (error == OK)
         error = batch_reader_load(reader, &batch);
-    if (error == UNSUPPORTED_FOR_MESSAGE_FORMAT && reader->pos == 0)
+    if (error == UNSUPPORTED_FOR_MESSAGE_FORMAT && reader->pos == 0 && begins_with_old_message(s))
         return error;
     if (error == CORRUPT_MESSAGE || error == ERR_TRUNCATED || error == UNSUPPORTED_FOR_MESSAGE_FORMAT || error == ERR_TOO_LARGE) {
         *ret_reason = reader->reason;

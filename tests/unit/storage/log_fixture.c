@@ -24,6 +24,8 @@ static enum error on_checkpoint(void *arg)
 {
     struct log_fixture *f = arg;
     f->checkpoints++;
+    if (f->log != NULL)
+        f->checkpointed = plog_recovery_point(f->log);
     return OK;
 }
 
@@ -62,15 +64,12 @@ void log_fixture_open(struct log_fixture *f)
         fail_msg("plog_open: %s", problem.message);
 }
 
-void log_fixture_init(struct log_fixture *f)
+static void set_params(struct log_fixture *f, struct fs *fs)
 {
-    memset(f, 0, sizeof(*f));
-    strcpy(f->root, "/tmp/kagami-plog-XXXXXX");
-    assert_non_null(mkdtemp(f->root));
     snprintf(f->dir, sizeof(f->dir), "%s/topic-0", f->root);
     manual_clock_init(&f->clock, INT64_C(1760000000000));
     f->params = (struct plog_params){
-        .fs = fs_system(),
+        .fs = fs,
         .clock = &f->clock.clock,
         .dir = f->dir,
         .cluster_id = OWN_CLUSTER,
@@ -83,14 +82,31 @@ void log_fixture_init(struct log_fixture *f)
         .failed = on_failed,
         .owner_arg = f,
     };
+}
+
+void log_fixture_init(struct log_fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    strcpy(f->root, "/tmp/kagami-plog-XXXXXX");
+    assert_non_null(mkdtemp(f->root));
+    set_params(f, fs_system());
     log_fixture_open(f);
+}
+
+void log_fixture_init_on(struct log_fixture *f, struct fs *fs)
+{
+    memset(f, 0, sizeof(*f));
+    strcpy(f->root, "/sim");
+    f->simulated = true;
+    set_params(f, fs);
 }
 
 void log_fixture_fini(struct log_fixture *f)
 {
     (void)plog_close(f->log, false);
     buf_fini(&f->events);
-    assert_int_equal(fs_remove_tree(fs_system(), f->root), OK);
+    if (!f->simulated)
+        assert_int_equal(fs_remove_tree(fs_system(), f->root), OK);
 }
 
 void log_fixture_close(struct log_fixture *f)
@@ -107,7 +123,7 @@ void log_fixture_crash(struct log_fixture *f)
 {
     f->params.log_start_offset = plog_start_offset(f->log);
     f->params.high_watermark = plog_high_watermark(f->log);
-    f->params.recovery_point = 0;
+    f->params.recovery_point = f->checkpointed;
     f->params.clean_shutdown = false;
     (void)plog_close(f->log, false);
     f->log = NULL;

@@ -15,20 +15,24 @@ struct log_fixture {
     struct manual_clock clock;
     struct plog_params params;
     struct plog *log;
-    struct buf events; /* one line each */
-    int checkpoints;   /* calls of params.checkpoint */
+    struct buf events;    /* one line each */
+    int checkpoints;      /* calls of params.checkpoint */
+    int64_t checkpointed; /* recovery point at the last of them, 0 */
     int failures;
+    bool simulated; /* no folder to be removed */
 };
 
 /* Creates the folder and the parameters (small indexes, 1 MiB segments), and opens an empty log. */
 void log_fixture_init(struct log_fixture *f);
+/* The same on another file system, in the folder /sim/topic-0, with the log not yet opened. */
+void log_fixture_init_on(struct log_fixture *f, struct fs *fs);
 void log_fixture_fini(struct log_fixture *f); /* drops the log, removes the folder */
 /* Opens again after log_fixture_close or _crash. */
 void log_fixture_open(struct log_fixture *f);
 enum error log_fixture_try_open(struct log_fixture *f, struct problem *problem);
 /* A clean end: the parameters then say so, with checkpoints as the log manager would have written them. */
 void log_fixture_close(struct log_fixture *f);
-/* kill -9: what is written stays. Checkpoints are those of the last checkpoint call, here: recovery point 0, log start and HW kept. */
+/* kill -9: what is written stays. Checkpoints are those of the last checkpoint call, here: recovery point of the last checkpoint call, or 0; log start and HW kept. */
 void log_fixture_crash(struct log_fixture *f);
 void log_fixture_remove_file(struct log_fixture *f, const char *name);
 bool log_fixture_has_file(struct log_fixture *f, const char *name);
