@@ -106,13 +106,15 @@ static bool is_topic_def(const struct config_def *def)
     return def >= config_topic_table && def < config_topic_table + config_topic_table_count;
 }
 
-/* Kafka lists a topic setting's default under the name of the broker setting that stands in for it, and not at all where there
- * is none. */
+/* Kafka lists a topic setting's default under the name of the broker setting that stands in for it, and not at all where there is
+ * none or that has no default itself. NULL: not listed. */
 static const char *default_name(const struct config_def *def)
 {
     if (!is_topic_def(def))
         return def->name;
-    return def->fallbacks[0].name;
+    const char *name = def->fallbacks[0].name;
+    const struct config_def *broker = name != NULL ? config_def_find(CONFIG_SCOPE_BROKER, str_of(name)) : NULL;
+    return broker != NULL && broker->default_value != NULL ? name : NULL;
 }
 
 int config_synonyms(const struct image *image, const struct image_topic *topic, const struct config_def *def,

@@ -65,8 +65,7 @@ static bool fill_config(const struct describe *d, const struct config_def *def,
     out->read_only = def->read_only;
     out->config_source = (int8_t)value.source;
     out->config_type = (int8_t)def->type;
-    if (request->include_documentation)
-        out->documentation = str_of(def->doc);
+    out->documentation = request->include_documentation ? str_of(def->doc) : STR_NULL;
     return !request->include_synonyms || fill_synonyms(d, def, out);
 }
 
