@@ -238,6 +238,18 @@ static enum error write_one(struct plog *log, const uint8_t *header, const struc
     return commit(log, b.last_offset + 1, b.bytes);
 }
 
+/* Offsets end here: what a damaged or hostile file says must not lead to ones that wrap. */
+#define LAST_BASE_OFFSET (INT64_MAX - 2 * (int64_t)INT32_MAX)
+
+static enum error check_usable(const struct plog *log, struct problem *problem)
+{
+    if (plog_failed(log))
+        return problem_set(problem, KAFKA_STORAGE_ERROR, "the log %s is out of service", log->dir);
+    if (log->end_offset > LAST_BASE_OFFSET)
+        return problem_set(problem, KAFKA_STORAGE_ERROR, "the log %s has no offsets left", log->dir);
+    return OK;
+}
+
 /* ---- Clients ---- */
 
 static bool is_duplicate(struct plog *log, const struct validated *v, const uint8_t *header, struct plog_appended *ret_appended)
@@ -262,8 +274,9 @@ enum error plog_append_client(struct plog *log, struct validated *records, int32
                               struct plog_appended *ret_appended, struct problem *problem)
 {
     uint8_t *header = records->header;
-    if (plog_failed(log))
-        return problem_set(problem, KAFKA_STORAGE_ERROR, "the log %s is out of service", log->dir);
+    enum error error = check_usable(log, problem);
+    if (error != OK)
+        return error;
     ASSERT(!batch_is_control(header));
     int64_t base_offset = log->end_offset;
     batch_set_base_offset(header, base_offset);
@@ -271,7 +284,7 @@ enum error plog_append_client(struct plog *log, struct validated *records, int32
     if (records->origin == VALIDATE_CLIENT && is_duplicate(log, records, header, ret_appended))
         return OK;
     enum producer_origin origin = records->origin == VALIDATE_CLIENT ? PRODUCER_CLIENT : PRODUCER_COORDINATOR;
-    enum error error = plog_stage(log, origin, header, NULL, problem);
+    error = plog_stage(log, origin, header, NULL, problem);
     if (error != OK) {
         producer_state_discard(log->producers);
         return error;
@@ -314,8 +327,9 @@ static enum error append_own(struct plog *log, enum producer_origin origin, stru
 enum error plog_append_marker(struct plog *log, int64_t producer_id, int16_t producer_epoch, bool commit_it,
                               int32_t coordinator_epoch, int32_t leader_epoch, struct plog_appended *ret_appended)
 {
-    if (plog_failed(log))
-        return KAFKA_STORAGE_ERROR;
+    enum error error = check_usable(log, NULL);
+    if (error != OK)
+        return error;
     struct end_txn end = {commit_it, producer_id, producer_epoch, coordinator_epoch};
     buf_clear(&log->scratch);
     control_build_end_txn(&log->scratch, &end, plog_now_ms(log), log->end_offset, leader_epoch);
@@ -325,12 +339,13 @@ enum error plog_append_marker(struct plog *log, int64_t producer_id, int16_t pro
 enum error plog_append_barrier(struct plog *log, struct str source_cluster_id, int8_t scope, int32_t leader_epoch,
                                struct plog_appended *ret_appended, int *ret_expired)
 {
-    if (plog_failed(log))
-        return KAFKA_STORAGE_ERROR;
+    enum error error = check_usable(log, NULL);
+    if (error != OK)
+        return error;
     buf_clear(&log->scratch);
     control_build_mirror_pid_reset(&log->scratch, source_cluster_id, str_of(log->cluster_id), scope, plog_now_ms(log),
                                    log->end_offset, leader_epoch);
-    enum error error = append_own(log, PRODUCER_COORDINATOR, ret_appended, ret_expired);
+    error = append_own(log, PRODUCER_COORDINATOR, ret_appended, ret_expired);
     if (error == OK)
         STAT_ADD(barriers_written, 1);
     return error;
@@ -348,7 +363,7 @@ static enum error check_copied(struct plog *log, struct bytes batches, struct pr
     batch_iter_init(&it, batches);
     while ((found = batch_iter_next(&it, &b)) == BATCH_FOUND) {
         int64_t base = batch_base_offset(b);
-        if (batch_check_offsets(b) != OK || base < next)
+        if (batch_check_offsets(b) != OK || base < next || base > LAST_BASE_OFFSET)
             return problem_set(problem, CORRUPT_MESSAGE, "a batch at offset %" PRId64 " where %" PRId64 " or more is due", base,
                                next);
         if (batch_size_bytes(b) > SEGMENT_MAX_BYTES)
@@ -476,9 +491,9 @@ static int64_t max_producer_id(struct bytes batches)
 
 enum error plog_append_copied(struct plog *log, struct bytes batches, struct plog_appended *ret_appended, struct problem *problem)
 {
-    if (plog_failed(log))
-        return problem_set(problem, KAFKA_STORAGE_ERROR, "the log %s is out of service", log->dir);
-    enum error error = check_copied(log, batches, problem);
+    enum error error = check_usable(log, problem);
+    if (error == OK)
+        error = check_copied(log, batches, problem);
     if (error != OK)
         return error;
     int64_t base_offset = batches.len > 0 ? batch_base_offset(batches.p) : log->end_offset;

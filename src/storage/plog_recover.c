@@ -613,7 +613,7 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
         error = plog_rebuild_producers(log, log->end_offset);
     if (error == OK)
         error =
-            leader_epochs_truncate_from_end(&log->epochs, log->end_offset + 1); /* one that begins at the end has no batch yet */
+            leader_epochs_truncate_from_end(&log->epochs, MIN(log->end_offset, INT64_MAX - 1) + 1); /* one that begins at the end has no batch yet */
     if (error == OK)
         error = leader_epochs_truncate_from_start(&log->epochs, plog_start_offset(log));
     if (error == OK)

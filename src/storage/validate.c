@@ -1,8 +1,9 @@
 /* Checks in Kafka's order, so that a batch with several faults gets the answer that Kafka gives: framing (ProduceRequest.validateRecords), base
  * offset, size, CRC (UnifiedLog.analyzeAndValidateRecords), batch fields, then each record (LogValidator), the segment's size last.
  *
- * Stricter than Kafka in two places, where Kafka would store a batch that its own readers stumble over: offset deltas must be 0..n-1 without compression
- * too, and a codec that nobody knows is CORRUPT_MESSAGE (facts 13). */
+ * Stricter than Kafka in three places, where Kafka would store a batch that its own readers stumble over: offset deltas must be 0..n-1 without compression
+ * too; a codec that nobody knows is CORRUPT_MESSAGE (facts 13); and where Kafka clears a client's LogAppendTime flag, the records' own timestamps are the ones
+ * that are checked and counted, not the max timestamp that the client claimed. */
 #include "storage/validate.h"
 
 #include <inttypes.h>
@@ -189,6 +190,8 @@ static enum error check_records(struct check *c, struct bytes records, struct pr
     struct record_iter it;
     struct record r;
     record_iter_init(&it, c->batch, records);
+    if (!c->config->log_append_time)
+        it.log_append_time = false; /* a client's flag is cleared, so the records' own timestamps are what readers will see */
     for (int32_t index = 0; record_iter_next(&it, &r); index++) {
         if (r.offset_delta != index && c->origin == VALIDATE_CLIENT)
             return problem_set(problem, INVALID_RECORD, "record %d has the offset delta %d", index, r.offset_delta);
