@@ -44,7 +44,7 @@ struct handover {
 
 static void ip_of(const char *peer, char ip[CONN_PEER_MAX])
 {
-    snprintf(ip, CONN_PEER_MAX, "%s", peer);
+    snprintf(ip, CONN_PEER_MAX, "%.*s", CONN_PEER_MAX - 1, peer);
     char *colon = strrchr(ip, ':');
     if (colon != NULL)
         *colon = '\0';

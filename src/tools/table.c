@@ -90,10 +90,8 @@ static int width(const char *s)
 static void line(const struct table *t, const int *widths, const char *const *cells, struct out *out)
 {
     for (int i = 0; i < t->columns; i++) {
-        const char *cell = cells[i] != NULL ? cells[i] : "";
         bool right = t->titles[i][0] == '>', last = i == t->columns - 1;
-        if (cells == t->titles && right)
-            cell++;
+        const char *cell = cells == t->titles ? t->titles[i] + right : cells[i] != NULL ? cells[i] : "";
         int pad = widths[i] - width(cell);
         if (right)
             out_printf(out, "%*s%s%s", pad, "", cell, last ? "" : "  ");
