@@ -4,4 +4,5 @@
     {                                                                                                                            \
         return tool_usage(tool, "", "This command is still being written.");                                                     \
     }
-S(run_mirror_verify) S(run_topic_describe) S(run_produce) S(run_consume) struct client_sync;
+S(run_mirror_verify)
+struct client_sync;
