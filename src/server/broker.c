@@ -1,4 +1,4 @@
-/* Order of a start: folder, metadata store, controller, log manager (recovers logs), folders without metadata, leader epochs, partitions, listener. The end runs the
+/* Order of a start: folder, metadata store, controller, log manager (recovers logs), folders without metadata, leader epochs, mirrors' records, partitions, listener, mirrors. The end runs the
  * other way round. Whatever fails takes down what was started before it. */
 #include "server/broker.h"
 
@@ -12,6 +12,7 @@
 #include "meta/controller.h"
 #include "meta/image.h"
 #include "meta/store.h"
+#include "mirror/mirrors.h"
 #include "net/listener.h"
 #include "repl/fetch_session.h"
 #include "repl/partitions.h"
@@ -193,20 +194,54 @@ static enum error open_logs(struct broker *b, struct problem *problem)
     return error;
 }
 
-static void open_partitions(struct broker *b)
+/* Before any partition opens: those of mirror topics are read-only from their first moment. */
+static enum error create_mirrors(struct broker *b, struct problem *problem)
+{
+    struct server *s = &b->server;
+    struct mirrors_params params = {.clock = s->clock,
+                                    .random = s->random,
+                                    .loops = s->loops,
+                                    .helpers = s->helpers,
+                                    .store = b->store,
+                                    .controller = s->controller,
+                                    .partitions = s->partitions,
+                                    .cluster_id = s->cluster_id,
+                                    .node_id = s->node_id};
+    enum error error = mirrors_create(&params, &s->mirrors, problem);
+    if (error == OK)
+        controller_set_topic_guard(s->controller, &(struct topic_guard){mirrors_topic_allowed, s->mirrors});
+    return error;
+}
+
+static void partition_opened(void *arg, struct partition *p)
+{
+    mirrors_partition_opened(((struct broker *)arg)->server.mirrors, p);
+}
+
+static void partition_closing(void *arg, struct partition *p)
+{
+    mirrors_partition_closing(((struct broker *)arg)->server.mirrors, p);
+}
+
+static void create_partitions(struct broker *b)
 {
     struct server *s = &b->server;
     struct partitions_params params = {.clock = s->clock,
                                        .helpers = s->helpers,
                                        .logs = s->logs,
-                                       .flush_acks_all = config_static_bool(b->properties, "flush.acks.all")};
+                                       .flush_acks_all = config_static_bool(b->properties, "flush.acks.all"),
+                                       .callbacks = {.opened = partition_opened, .closing = partition_closing, .arg = b}};
     s->partitions = partitions_create(&params);
     s->sessions = fetch_sessions_create(s->partitions, s->clock, s->random,
                                         (int)config_static_long(b->properties, "max.incremental.fetch.session.cache.slots"),
                                         FETCH_SESSION_EVICTION_MS);
     s->fetch_max_bytes = (size_t)config_static_long(b->properties, "fetch.max.bytes");
+}
+
+static void open_partitions(struct broker *b)
+{
     b->image_listener.changed = image_changed;
-    image_cell_listen(s->images, &b->image_listener);
+    image_cell_listen(b->server.images, &b->image_listener);
     b->listens_to_images = true;
 }
 
@@ -292,11 +327,17 @@ static enum error start(struct broker *b, struct problem *problem)
         error = open_logs(b, problem);
     if (error != OK)
         return error;
+    create_partitions(b);
+    error = create_mirrors(b, problem);
+    if (error != OK)
+        return error;
     open_partitions(b);
     error = listen_and_register(b, &address, advertised, problem);
-    if (error == OK)
-        start_housekeeping(b);
-    return error;
+    if (error != OK)
+        return error;
+    start_housekeeping(b);
+    mirrors_start(b->server.mirrors);
+    return OK;
 }
 
 enum error broker_start(const struct broker_params *params, struct broker **ret_broker, struct problem *problem)
@@ -338,12 +379,15 @@ void broker_stop(struct broker *b)
     if (b->listener != NULL)
         listener_destroy(b->listener);
     housekeeping_stop(b->housekeeping);
+    if (s->mirrors != NULL)
+        mirrors_stop(s->mirrors); /* ends the calls that wait for a source or a time limit, too */
     await_requests(s);
     if (b->listens_to_images)
         image_cell_unlisten(s->images, &b->image_listener);
     bool opened = s->partitions != NULL;
     fetch_sessions_destroy(s->sessions);
     partitions_destroy(s->partitions);
+    mirrors_destroy(s->mirrors);
     log_manager_close(s->logs, opened); /* clean only when the leader epochs that an unclean end asks for were raised */
     controller_destroy(s->controller);
     meta_store_close(b->store);

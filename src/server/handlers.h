@@ -26,7 +26,16 @@
     X(API_INCREMENTAL_ALTER_CONFIGS, handle_incremental_alter_configs) \
     X(API_DESCRIBE_CLUSTER, handle_describe_cluster) \
     X(API_LIST_CONFIG_RESOURCES, handle_list_config_resources) \
-    X(API_DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions)
+    X(API_DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions) \
+    X(API_CREATE_CLUSTER_MIRROR, handle_mirror) \
+    X(API_START_MIRROR_TOPICS, handle_mirror) \
+    X(API_STOP_MIRROR_TOPICS, handle_mirror) \
+    X(API_LIST_CLUSTER_MIRRORS, handle_mirror) \
+    X(API_DESCRIBE_CLUSTER_MIRRORS, handle_mirror) \
+    X(API_PAUSE_MIRROR_TOPICS, handle_mirror) \
+    X(API_RESUME_MIRROR_TOPICS, handle_mirror) \
+    X(API_DELETE_CLUSTER_MIRROR, handle_mirror) \
+    X(API_RECOVER_MIRROR_TOPICS, handle_mirror)
 /* clang-format on */
 
 #define X(key, function) void function(struct request *r);
