@@ -65,7 +65,7 @@ static void options(const struct option_def *list, struct out *out)
 
 static void examples(const char *text, struct out *out)
 {
-    out_printf(out, ".nf\n.RS\n");
+    out_printf(out, ".PP\nExamples:\n.nf\n.RS\n");
     roff(text, out);
     out_printf(out, "\n.RE\n.fi\n");
 }
