@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "meta/controller.h"
 
 struct draft {
     UT_hash_handle hh;
@@ -239,7 +240,8 @@ static enum error take_topic(struct build *b, const struct image *before, struct
         return OK;
     int64_t partitions;
     json_t *id = json_object_get(value, "topicId");
-    if (!json_is_string(id) || !uuid_parse(str_of(json_string_value(id)), &draft->topic->id) || uuid_is_zero(&draft->topic->id) ||
+    if (topic_name_check(name, NULL) != OK || !json_is_string(id) ||
+        !uuid_parse(str_of(json_string_value(id)), &draft->topic->id) || uuid_is_zero(&draft->topic->id) ||
         !read_int(value, "partitions", 1, LIMIT_PARTITIONS_PER_TOPIC, &partitions))
         return ERR_CORRUPT;
     grow_partitions(draft->topic, (int32_t)partitions);

@@ -125,8 +125,9 @@ static void test_entries_that_cannot_be(void **state)
         {"topics/c", "{\"topicId\":\"short\",\"partitions\":1}"},
         {"topics/c", "{\"topicId\":\"AAAAAAAAAAAAAAAAAAAAAA\",\"partitions\":1}"},
         {"topics/c", "[]"},
-        {"topics/c", "{\"topicId\":\"" ID_A "\",\"partitions\":1}"}, /* without its partition */
-        {"topics/a", "{\"topicId\":\"" ID_B "\",\"partitions\":1}"}, /* fewer than its partitions */
+        {"topics/..", "{\"topicId\":\"" ID_A "\",\"partitions\":1}"}, /* a name is a folder's, too */
+        {"topics/c", "{\"topicId\":\"" ID_A "\",\"partitions\":1}"},  /* without its partition */
+        {"topics/a", "{\"topicId\":\"" ID_B "\",\"partitions\":1}"},  /* fewer than its partitions */
         {"partitions/a/0", NULL},
         {"partitions/a/x", PARTITION},
         {"partitions/a", PARTITION},
