@@ -20,12 +20,21 @@ struct describe {
     bool defaults_only;              /* what was set for all brokers, and nothing else */
 };
 
-static bool is_wanted(const struct describe_configs_request_resources *resource, const char *name)
+#define SETTINGS_MAX 128 /* in one table */
+
+/* Which settings of the table are asked for; none named: all. */
+static void mark_wanted(const struct describe_configs_request_resources *resource, enum config_scope scope,
+                        bool wanted[SETTINGS_MAX])
 {
-    bool wanted = resource->configuration_keys_n <= 0; /* none named: all */
-    for (int32_t i = 0; i < resource->configuration_keys_n && !wanted; i++)
-        wanted = str_is(resource->configuration_keys[i], name);
-    return wanted;
+    int count;
+    const struct config_def *table = config_defs(scope, &count);
+    ASSERT(count <= SETTINGS_MAX);
+    memset(wanted, resource->configuration_keys_n <= 0, SETTINGS_MAX);
+    for (int32_t i = 0; i < resource->configuration_keys_n; i++) {
+        const struct config_def *def = config_def_find(scope, resource->configuration_keys[i]);
+        if (def != NULL)
+            wanted[def - table] = true;
+    }
 }
 
 static bool fill_synonyms(const struct describe *d, const struct config_def *def,
@@ -73,12 +82,14 @@ static bool fill_configs(const struct describe *d, const struct describe_configs
                          struct describe_configs_response_results *out)
 {
     int count;
-    const struct config_def *table =
-        config_defs(out->resource_type == CONFIG_RESOURCE_TOPIC ? CONFIG_SCOPE_TOPIC : CONFIG_SCOPE_BROKER, &count);
+    bool wanted[SETTINGS_MAX];
+    enum config_scope scope = out->resource_type == CONFIG_RESOURCE_TOPIC ? CONFIG_SCOPE_TOPIC : CONFIG_SCOPE_BROKER;
+    const struct config_def *table = config_defs(scope, &count);
+    mark_wanted(resource, scope, wanted);
     out->configs = describe_configs_response_results_configs_new(&d->r->arena, count);
     bool good = out->configs != NULL;
     for (int i = 0; i < count && good; i++) {
-        if (!is_wanted(resource, table[i].name))
+        if (!wanted[i])
             continue;
         if (d->defaults_only && image_config(&d->image->broker_default_configs, table[i].name) == NULL)
             continue;
@@ -351,12 +362,16 @@ void handle_list_config_resources(struct request *r)
     ASSERT(response.config_resources != NULL);
     if (!all_types_known(r->body))
         response.error_code = UNSUPPORTED_VERSION;
-    for (int i = 0; i < image->broker_count && response.error_code == OK && is_listed(r, CONFIG_RESOURCE_BROKER); i++)
-        response.config_resources[response.config_resources_n++] = (struct list_config_resources_response_config_resources){
+    bool brokers = response.error_code == OK && is_listed(r, CONFIG_RESOURCE_BROKER);
+    bool topics = response.error_code == OK && is_listed(r, CONFIG_RESOURCE_TOPIC);
+    struct list_config_resources_response_config_resources *next = response.config_resources;
+    for (int i = 0; i < image->broker_count && brokers; i++)
+        *next++ = (struct list_config_resources_response_config_resources){
             .resource_name = arena_printf(&r->arena, "%d", image->brokers[i].id), .resource_type = CONFIG_RESOURCE_BROKER};
-    for (int i = 0; i < image->topic_count && response.error_code == OK && is_listed(r, CONFIG_RESOURCE_TOPIC); i++)
-        response.config_resources[response.config_resources_n++] = (struct list_config_resources_response_config_resources){
-            .resource_name = str_of(image->topics[i]->name), .resource_type = CONFIG_RESOURCE_TOPIC};
+    for (int i = 0; i < image->topic_count && topics; i++)
+        *next++ = (struct list_config_resources_response_config_resources){.resource_name = str_of(image->topics[i]->name),
+                                                                           .resource_type = CONFIG_RESOURCE_TOPIC};
+    response.config_resources_n = (int32_t)(next - response.config_resources);
     request_respond(r, &response);
     image_unref(image);
 }

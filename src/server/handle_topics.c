@@ -93,17 +93,14 @@ static bool fill_configs(struct request *r, const struct image *image, const str
     out->configs_n = count;
     for (int i = 0; i < count; i++) {
         struct config_value value;
-        struct str text;
         config_resolve(image, NULL, &table[i], &value);
-        text = config_value_text(&r->arena, &value);
-        for (int32_t c = 0; c < spec->config_count; c++) {
-            if (!str_is(spec->configs[c].name, table[i].name))
-                continue;
-            text = spec->configs[c].value;
-            value.source = CONFIG_SOURCE_TOPIC;
-        }
         out->configs[i] = (struct create_topics_response_topics_configs){
-            .name = str_of(table[i].name), .value = text, .config_source = (int8_t)value.source};
+            .name = str_of(table[i].name), .value = config_value_text(&r->arena, &value), .config_source = (int8_t)value.source};
+    }
+    for (int32_t i = 0; i < spec->config_count; i++) {
+        const struct config_def *def = config_def_find(CONFIG_SCOPE_TOPIC, spec->configs[i].name);
+        out->configs[def - table].value = spec->configs[i].value;
+        out->configs[def - table].config_source = CONFIG_SOURCE_TOPIC;
     }
     return true;
 }

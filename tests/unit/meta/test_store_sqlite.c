@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -180,6 +181,50 @@ static void test_killed_while_writing(void **state)
     }
 }
 
+static int value_of(struct meta_store *store, const char *key)
+{
+    json_t *value;
+    assert_ok(meta_store_get(store, key, &value, NULL));
+    int number = (int)json_integer_value(value);
+    json_decref(value);
+    return number;
+}
+
+/* The disk refuses in the middle of a commit: nothing of it is there, and nothing more is taken before the next start. */
+static void test_a_write_that_fails(void **state)
+{
+    struct rlimit limit, small;
+    struct problem problem;
+    struct meta_txn txn = {0};
+    char *large = mem_alloc(2 * 1024 * 1024);
+    memset(large, 'x', 2 * 1024 * 1024 - 1);
+    large[2 * 1024 * 1024 - 1] = '\0';
+    wipe();
+    struct meta_store *store = open_store();
+    assert_ok(put(store, "a", 1));
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 256 * 1024;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    meta_txn_put(&txn, "a", json_integer(2));
+    meta_txn_put(&txn, "large", json_string(large));
+    assert_error(meta_store_commit(store, &txn, NULL, &problem), ERR_IO);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_non_null(strstr(problem.message, "metadata.db"));
+    assert_int_equal(value_of(store, "a"), 1);
+    assert_int_equal(meta_store_revision(store), 1);
+    assert_error(put(store, "b", 3), ERR_IO); /* though it would work again */
+    meta_store_close(store);
+    store = open_store();
+    assert_int_equal(value_of(store, "a"), 1);
+    assert_ok(put(store, "b", 3));
+    assert_int_equal(meta_store_revision(store), 2);
+    meta_store_close(store);
+    meta_txn_fini(&txn);
+    mem_free(large);
+}
+
 /* An operator may read the file with SQLite's own shell while the broker runs. */
 static void test_readable_beside_us(void **state)
 {
@@ -209,7 +254,8 @@ int main(void)
         cmocka_unit_test(test_newer_version),           cmocka_unit_test(test_another_program_s_file),
         cmocka_unit_test(test_damaged_files),           cmocka_unit_test(test_a_file_that_is_no_database),
         cmocka_unit_test(test_a_value_that_is_no_json), cmocka_unit_test(test_a_folder_that_is_missing),
-        cmocka_unit_test(test_killed_while_writing),    cmocka_unit_test(test_readable_beside_us),
+        cmocka_unit_test(test_killed_while_writing),    cmocka_unit_test(test_a_write_that_fails),
+        cmocka_unit_test(test_readable_beside_us),
     };
     int failed = store_suite_run(&backend);
     failed += cmocka_run_group_tests(tests, NULL, NULL);
