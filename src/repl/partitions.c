@@ -12,6 +12,7 @@
 #include "storage/log_manager.h"
 
 #define SHARDS 32
+#define OPENERS_MAX 16 /* helpers that open one topic's logs at a time */
 
 struct topic_entry {
     UT_hash_handle by_name, by_id;
@@ -244,6 +245,88 @@ static struct partition *open_partition(struct partitions *parts, const struct i
     return p;
 }
 
+/* Opening logs is mostly waiting for the disk, so helpers share the work. Whoever applies works too and waits for nobody who has not begun: it may be a helper itself
+ * while all others wait for it. */
+struct opening {
+    _Atomic int refs;
+    struct partitions *parts;
+    const struct image_topic *topic;
+    const struct plog_config *config;
+    struct partition **slots; /* NULL: to be opened */
+    int32_t count;
+    _Atomic int32_t next;
+    struct mutex mutex;
+    struct condition ended;
+    int32_t working;
+};
+
+struct opening_job {
+    struct helper_job job;
+    struct opening *o;
+};
+
+static void opening_unref(struct opening *o)
+{
+    if (atomic_fetch_sub(&o->refs, 1) != 1)
+        return;
+    condition_fini(&o->ended);
+    mutex_fini(&o->mutex);
+    mem_free(o);
+}
+
+static void open_slots(struct opening *o)
+{
+    int32_t i;
+    while ((i = atomic_fetch_add(&o->next, 1)) < o->count)
+        if (o->slots[i] == NULL)
+            o->slots[i] = open_partition(o->parts, o->topic, i, o->config);
+}
+
+/* Late ones, whose turn comes when all is done, find `next` at the end: they look at nothing else of the caller's. */
+static void opening_work(struct helper_job *job)
+{
+    struct opening *o = CONTAINER_OF(job, struct opening_job, job)->o;
+    mutex_lock(&o->mutex);
+    o->working++;
+    mutex_unlock(&o->mutex);
+    open_slots(o);
+    mutex_lock(&o->mutex);
+    o->working--;
+    condition_signal(&o->ended);
+    mutex_unlock(&o->mutex);
+}
+
+static void opening_done(struct helper_job *job)
+{
+    struct opening_job *j = CONTAINER_OF(job, struct opening_job, job);
+    opening_unref(j->o);
+    mem_free(j);
+}
+
+static void open_all(struct partitions *parts, const struct image_topic *topic, const struct plog_config *config,
+                     struct partition **slots, int32_t count, int32_t missing)
+{
+    struct opening *o = mem_calloc(1, sizeof(*o));
+    *o = (struct opening){.parts = parts, .topic = topic, .config = config, .slots = slots, .count = count};
+    int jobs = MIN(missing - 1, OPENERS_MAX);
+    atomic_init(&o->refs, 1 + MAX(jobs, 0));
+    mutex_init(&o->mutex);
+    condition_init(&o->ended);
+    for (int i = 0; i < jobs; i++) {
+        struct opening_job *j = mem_calloc(1, sizeof(*j));
+        j->o = o;
+        j->job.work = opening_work;
+        j->job.done = opening_done;
+        helpers_submit(parts->env.helpers, &j->job);
+    }
+    open_slots(o);
+    mutex_lock(&o->mutex);
+    while (o->working > 0)
+        condition_wait(&o->ended, &o->mutex);
+    mutex_unlock(&o->mutex);
+    opening_unref(o);
+}
+
 static void lock_topic(struct partitions *parts, const struct topic_entry *e)
 {
     mutex_lock(&name_shard(parts, str_of(e->name))->mutex);
@@ -260,12 +343,13 @@ static void unlock_topic(struct partitions *parts, const struct topic_entry *e)
 static void grow_topic(struct partitions *parts, struct topic_entry *e, const struct image_topic *topic,
                        const struct plog_config *config)
 {
-    int32_t count = topic->partition_count;
+    int32_t count = topic->partition_count, missing = 0;
     struct partition **fresh = mem_calloc((size_t)MAX(count, 1), sizeof(struct partition *));
     for (int32_t i = 0; i < count; i++) {
-        struct partition *old = i < e->count ? e->partitions[i] : NULL;
-        fresh[i] = old != NULL ? old : open_partition(parts, topic, i, config);
+        fresh[i] = i < e->count ? e->partitions[i] : NULL;
+        missing += fresh[i] == NULL;
     }
+    open_all(parts, topic, config, fresh, count, missing);
     lock_topic(parts, e);
     struct partition **before = e->partitions;
     e->partitions = fresh;
@@ -305,8 +389,7 @@ static void apply_topic(struct partitions *parts, const struct image *image, con
     if (fresh || topic->partition_count > e->count) {
         if (fresh) { /* found only when all its partitions are open */
             e->partitions = mem_calloc((size_t)MAX(topic->partition_count, 1), sizeof(struct partition *));
-            for (int32_t i = 0; i < topic->partition_count; i++)
-                e->partitions[i] = open_partition(parts, topic, i, &config);
+            open_all(parts, topic, &config, e->partitions, topic->partition_count, topic->partition_count);
             e->count = topic->partition_count;
             publish_topic(parts, e);
         } else

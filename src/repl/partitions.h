@@ -22,7 +22,8 @@ struct log_manager;
 /* Upward calls; set before partitions_apply is called first. Each may be NULL. */
 struct partitions_callbacks {
     /* Before a partition can be found by anyone: the layer above sets origin and refusal (a mirror topic's partition is never
-     * writable for a moment). Also told for partitions that already exist at start. Blocks nobody: no disk. */
+     * writable for a moment). Also told for partitions that already exist at start. Blocks nobody: no disk. On
+     * several threads at once. */
     void (*opened)(void *arg, struct partition *p);
     /* It was removed from the registry and is about to be closed. */
     void (*closing)(void *arg, struct partition *p);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/assert.h"
 #include "base/logger.h"
@@ -146,6 +147,16 @@ static int serve(const struct properties *properties, const sigset_t *signals)
     return 0;
 }
 
+/* A broker holds a file per partition and a socket per client open; what the shell grants by default is for programs that don't. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)!setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {0};
@@ -158,6 +169,7 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    raise_file_limit();
 
     int status = parse(argc, argv, &arguments);
     if (status < 0)

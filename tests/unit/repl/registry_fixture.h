@@ -21,7 +21,7 @@ struct registry_fixture {
     struct partitions *partitions;
     struct image_listener listener;
     struct arena arena;
-    int opened, closing; /* callbacks */
+    _Atomic int opened, closing; /* callbacks */
 };
 
 void registry_fixture_init(struct registry_fixture *f);
