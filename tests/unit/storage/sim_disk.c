@@ -86,6 +86,8 @@ static void resize(struct buf *b, uint64_t size)
 
 static void put(struct buf *b, uint64_t pos, const uint8_t *bytes, size_t len)
 {
+    if (len == 0)
+        return;
     if (pos + len > b->len)
         resize(b, pos + len);
     memcpy(b->data + pos, bytes, len);
