@@ -22,18 +22,18 @@ static volatile sig_atomic_t interrupted;
 static void complain(struct tool *tool, const char *message, const char *detail, const char *hint)
 {
     (void)out_flush(&tool->out);
-    struct out err;
-    out_init(&err, STDERR_FILENO);
+    struct out standard, *err = tool->err != NULL ? tool->err : &standard;
+    out_init(&standard, STDERR_FILENO);
     const char *const lines[] = {message, detail, hint};
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         if (lines[i][0] == '\0')
             continue;
-        out_str(&err, i == 0 ? STR("kagami: ") : STR("  "));
-        out_safe(&err, (struct bytes){(const uint8_t *)lines[i], (int64_t)strlen(lines[i])});
-        out_char(&err, '\n');
+        out_str(err, i == 0 ? STR("kagami: ") : STR("  "));
+        out_safe(err, (struct bytes){(const uint8_t *)lines[i], (int64_t)strlen(lines[i])});
+        out_char(err, '\n');
     }
-    (void)out_flush(&err);
-    out_fini(&err);
+    (void)out_flush(err);
+    out_fini(&standard);
 }
 
 int tool_fail(struct tool *tool, const struct problem *problem)

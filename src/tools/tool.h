@@ -11,6 +11,7 @@
 struct tool {
     struct args args;
     struct out out;
+    struct out *err; /* NULL: standard error */
     bool json;
     int64_t timeout_ms;
     struct client_sync *client; /* set for commands that are not local */
