@@ -24,6 +24,10 @@ static void fill_partition(struct mirrors *m, struct mirror_call *call, struct m
         out->error_code = r->error_code;
         out->error_message = call_text(call, r->error);
     }
+    if (mp->trouble.code != OK && !mirror_state_writable(r->state) && r->state != MIRROR_FAILED) {
+        out->error_code = error_wire(mp->trouble.code);
+        out->error_message = call_message(call, &mp->trouble);
+    }
     if (r->has_position) {
         out->last_mirror_epoch = r->position_epoch;
         out->last_mirror_offset = r->position_offset;

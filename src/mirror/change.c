@@ -10,6 +10,7 @@ static struct mirror_partition_record copy_record(const struct mirror_partition_
 {
     struct mirror_partition_record copy = *from;
     copy.error = from->error != NULL ? mem_strdup(from->error) : NULL;
+    copy.hint = from->hint != NULL ? mem_strdup(from->hint) : NULL;
     return copy;
 }
 
@@ -68,9 +69,10 @@ static void log_move(const struct mirror_partition *mp, const struct mirror_part
     if (before->state == after->state)
         return;
     if (after->state == MIRROR_FAILED)
-        log_warn(MIRROR_AREA, "partition FAILED mirror=%s topic=%s partition=%d from=%s error=%s retries=%d retryable=%s: %s",
+        log_warn(MIRROR_AREA, "partition FAILED mirror=%s topic=%s partition=%d from=%s error=%s retries=%d retryable=%s: %s. %s",
                  mp->mirror->name, mp->topic, mp->index, mirror_state_name(after->failed_from), error_name(after->error_code),
-                 after->retries, after->retryable ? "true" : "false", after->error != NULL ? after->error : "");
+                 after->retries, after->retryable ? "true" : "false", after->error != NULL ? after->error : "",
+                 after->hint != NULL ? after->hint : "");
     else
         log_info(MIRROR_AREA, "state changed mirror=%s topic=%s partition=%d from=%s to=%s stateEpoch=%d", mp->mirror->name,
                  mp->topic, mp->index, mirror_state_name(before->state), mirror_state_name(after->state), after->state_epoch);
@@ -84,7 +86,7 @@ void change_apply(struct change *c)
         struct mirror_partition *mp = c->items[i].mp;
         struct mirror_partition_record before = mp->record;
         mp->record = c->items[i].record;
-        c->items[i].record.error = NULL;
+        c->items[i].record.error = c->items[i].record.hint = NULL;
         log_move(mp, &before, &mp->record);
         if (mp->record.state != before.state) {
             bool was = mirror_state_writable(before.state), is = mirror_state_writable(mp->record.state);
@@ -140,18 +142,23 @@ static void fail(struct mirror_partition *mp, const struct problem *problem, boo
         r->state = MIRROR_FAILED;
         if (r->retries >= MIRROR_RETRY_MAX)
             retryable = false;
-        mirror_partition_record_fail(r, problem->code, problem_line(problem, line, sizeof(line)), retryable);
+        const char *detail = problem->detail;
+        snprintf(line, sizeof(line), "%s%s%s%s", problem->message, detail[0] != '\0' ? " (" : "", detail,
+                 detail[0] != '\0' ? ")" : "");
+        mirror_partition_record_fail(r, problem->code, line, retryable);
+        mirror_partition_record_set_hint(r, problem->hint);
         int attempt = r->retries + 1;
         enum error error = change_commit(&c, &why);
-        if (error == OK) {
-            STAT_ADD(mirror_failures, 1);
-            mutex_lock(&m->mutex);
-            mp->retry_at_ms = clock_mono_ms(m->params.clock) + mirror_retry_delay_ms(attempt, m->params.random);
-            mutex_unlock(&m->mutex);
-        } else {
-            log_error(MIRROR_AREA, "a failure could not be stored mirror=%s topic=%s partition=%d failure=%s error=%s",
-                      mp->mirror->name, mp->topic, mp->index, line, error_name(error));
+        if (error !=
+            OK) { /* a full disk holds no record of itself: the state in the store is one that a restart can begin from */
+            log_error(MIRROR_AREA, "a failure could not be stored mirror=%s topic=%s partition=%d error=%s", mp->mirror->name,
+                      mp->topic, mp->index, error_name(error));
+            change_apply(&c);
         }
+        STAT_ADD(mirror_failures, 1);
+        mutex_lock(&m->mutex);
+        mp->retry_at_ms = clock_mono_ms(m->params.clock) + mirror_retry_delay_ms(attempt, m->params.random);
+        mutex_unlock(&m->mutex);
     }
     change_end(&c);
     link_kick(mp->mirror->link);
@@ -202,8 +209,12 @@ void mirrors_recover(struct mirrors *m, struct partition_list *list, bool by_han
         mirror = mp->mirror;
     }
     enum error error = change_commit(&c, &why);
-    if (error != OK)
-        log_warn(MIRROR_AREA, "failed partitions could not be taken up again: %s", why.message);
+    if (error != OK && !by_hand) { /* as above: the disk may still be full, and the log may have room all the same */
+        log_warn(MIRROR_AREA, "a retry could not be stored error=%s: %s", error_name(error), why.message);
+        change_apply(&c);
+    } else if (error != OK) {
+        log_error(MIRROR_AREA, "failed partitions could not be taken up again error=%s: %s", error_name(error), why.message);
+    }
     if (mirror != NULL)
         mirror_ref(mirror);
     change_end(&c);

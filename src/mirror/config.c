@@ -164,8 +164,11 @@ static enum error check_value(const struct setting *s, struct str value, struct 
         problem_hint(problem, "Leave it out; topics are mirrored by name: `kagami mirror start`");
         return INVALID_CONFIG;
     case SETTING_NUMBER:
-        if (!str_to_i64(value, &number))
-            return problem_set(problem, INVALID_CONFIG, "Invalid value %.*s for mirror setting %s: not a whole number", STR_ARG(value), s->name);
+        if (!str_to_i64(value, &number)) {
+            problem_set(problem, INVALID_CONFIG, "Invalid value %.*s for mirror setting %s: not a whole number", STR_ARG(value), s->name);
+            problem_hint(problem, "It must be between %lld and %lld", (long long)s->min, (long long)s->max);
+            return INVALID_CONFIG;
+        }
         if (number < s->min || number > s->max) {
             problem_set(problem, INVALID_CONFIG, "Invalid value %.*s for mirror setting %s", STR_ARG(value), s->name);
             problem_hint(problem, "It must be between %lld and %lld", (long long)s->min, (long long)s->max);

@@ -104,6 +104,7 @@ static void describe_trouble(struct mirror_call *call, const struct mirror_parti
     if (r->state == MIRROR_FAILED && r->error != NULL) {
         out->error_code = r->error_code;
         out->error_message = copy(call, r->error);
+        out->error_hint = r->hint != NULL ? copy(call, r->hint) : STR_NULL;
         return;
     }
     if (trouble->code == OK || (r->state != MIRROR_MIRRORING && r->state != MIRROR_PREPARING))
@@ -240,8 +241,10 @@ static void describe_mirror_locked(struct mirrors *m, struct mirror_call *call, 
     out->mirror_name = copy(call, mirror->name);
     out->source_bootstrap = copy(call, mirror->record.config.bootstrap_servers);
     out->source_cluster_id = copy(call, mirror->record.source_cluster_id);
-    if (mirror->trouble.code != OK)
-        CALL_FAIL(call, out, &mirror->trouble);
+    if (mirror->trouble.code != OK) { /* the answer is no error: the code stays 0 */
+        out->error_message = call_message(call, &mirror->trouble);
+        out->error_hint = call_text(call, mirror->trouble.hint);
+    }
     describe_topics_locked(m, call, mirror, out);
     describe_config(call, mirror, out);
     if (mirror->record.source_cluster_id != NULL) { /* longer rings need the paths of other Kagamis: not asked for yet */

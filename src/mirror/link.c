@@ -395,7 +395,7 @@ static void learn_topic_locked(struct link *link, struct mirror_topic *t, const 
     bool has_id = !uuid_is_zero(&source->id);
     if (has_id && !uuid_eq(&source->id, &t->record.topic_id)) {
         problem_set(&why, UNKNOWN_TOPIC_ID,
-                    "Topic %s was deleted and created again at the source: its id is now %s, and %s was mirrored", t->name,
+                    "Topic %s was deleted and created again at the source: its topic id is now %s, and %s was mirrored", t->name,
                     uuid_text(&source->id, there), uuid_text(&t->record.topic_id, here));
         problem_hint(&why, "Stop its mirror to keep what was copied, or stop it and start it anew with --discard-local-data");
         fail_topic_locked(t, &why);

@@ -47,7 +47,16 @@ void mirror_partition_record_init(struct mirror_partition_record *r)
 void mirror_partition_record_fini(struct mirror_partition_record *r)
 {
     mem_free(r->error);
-    r->error = NULL;
+    mem_free(r->hint);
+    r->error = r->hint = NULL;
+}
+
+void mirror_partition_record_set_hint(struct mirror_partition_record *r, const char *hint)
+{
+    char *copy = hint != NULL && hint[0] != '\0' ? mem_strdup(hint) : NULL;
+
+    mem_free(r->hint);
+    r->hint = copy;
 }
 
 void mirror_partition_record_fail(struct mirror_partition_record *r, enum error code, const char *text, bool retryable)
@@ -56,6 +65,7 @@ void mirror_partition_record_fail(struct mirror_partition_record *r, enum error 
 
     mem_free(r->error);
     r->error = copy;
+    mirror_partition_record_set_hint(r, NULL);
     r->error_code = text != NULL ? error_wire(code) : 0;
     r->retryable = text != NULL && retryable;
 }
@@ -137,6 +147,7 @@ json_t *mirror_partition_record_to_json(const struct mirror_partition_record *r)
         put_text(o, "failedFrom", mirror_state_name(r->failed_from));
         put_long(o, "errorCode", r->error_code);
         put_text(o, "error", r->error);
+        put_text(o, "hint", r->hint);
         put_bool(o, "retryable", r->retryable);
     }
     put_long(o, "retries", r->retries);
@@ -284,7 +295,7 @@ enum error mirror_partition_record_from_json(const json_t *json, struct mirror_p
     struct reader r = {json, problem, OK};
     struct mirror_partition_record record;
     json_t *position = json_object_get(json, "position"), *report = json_object_get(json, "stopReport");
-    const char *error = NULL;
+    const char *error = NULL, *hint = NULL;
 
     mirror_partition_record_init(&record);
     record.state = get_state(&r, "state");
@@ -303,6 +314,7 @@ enum error mirror_partition_record_from_json(const json_t *json, struct mirror_p
     }
     if (json_object_get(json, "error") != NULL) {
         error = get_text(&r, "error");
+        hint = json_object_get(json, "hint") != NULL ? get_text(&r, "hint") : NULL;
         record.failed_from = get_state(&r, "failedFrom");
         record.error_code = (int16_t)get_long(&r, "errorCode", -1, INT16_MAX);
         record.retryable = get_bool(&r, "retryable");
@@ -314,6 +326,7 @@ enum error mirror_partition_record_from_json(const json_t *json, struct mirror_p
     if (r.error != OK)
         return r.error;
     record.error = error != NULL ? mem_strdup(error) : NULL;
+    record.hint = hint != NULL ? mem_strdup(hint) : NULL;
     *ret = record;
     return OK;
 }

@@ -65,7 +65,8 @@ struct mirror_partition_record {
     /* FAILED */
     enum mirror_state failed_from;
     int16_t error_code; /* wire code */
-    char *error;        /* the whole reason, one line; NULL when none */
+    char *error;        /* the reason, one line; NULL when none */
+    char *hint;         /* what to do about it; NULL when none */
     bool retryable;
     int16_t retries;
     int gap_count;
@@ -81,6 +82,7 @@ void mirror_partition_record_init(struct mirror_partition_record *r); /* NONE, n
 void mirror_partition_record_fini(struct mirror_partition_record *r);
 /* Sets or clears (text NULL) the reason of a failure; copies. */
 void mirror_partition_record_fail(struct mirror_partition_record *r, enum error code, const char *text, bool retryable);
+void mirror_partition_record_set_hint(struct mirror_partition_record *r, const char *hint); /* copies; fail clears it; "" is none */
 void mirror_partition_record_add_gap(struct mirror_partition_record *r, int64_t from, int64_t to, int64_t at_ms);
 
 json_t *mirror_record_to_json(const struct mirror_record *r); /* new references */

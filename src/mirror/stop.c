@@ -541,6 +541,8 @@ static void run(struct stop *s, const struct partition_list *list)
     enum error error = phase_stopping(s, &problem);
     if (error != OK) {
         log_error(MIRROR_AREA, "a stop could not begin partitions=%d error=%s: %s", s->count, error_name(error), problem.message);
+        for (int i = 0; i < s->count; i++)
+            mirror_partition_note_trouble(s->items[i].mp, &problem);
         return;
     }
     FAULT_POINT("stop.1");

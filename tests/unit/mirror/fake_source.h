@@ -1,0 +1,66 @@
+/* A broker of another cluster, as a fetcher sees it: one thread, real sockets, a few topics in memory, and answers that a test can bend. */
+#ifndef KAGAMI_TESTS_FAKE_SOURCE_H
+#define KAGAMI_TESTS_FAKE_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/uuid.h"
+#include "os/mutex.h"
+#include "os/thread.h"
+
+#define FAKE_TOPICS 4
+#define FAKE_PARTITIONS 8
+
+struct fake_batch {
+    int64_t producer_id; /* -1: none */
+    int16_t producer_epoch;
+    int32_t base_sequence;
+    bool transactional;
+    bool end_txn, commit; /* a marker */
+    int records;
+    int32_t leader_epoch;
+};
+
+struct fake_partition {
+    struct buf log; /* whole batches */
+    int64_t log_start, end;
+    int32_t leader_epoch;
+    int16_t fetch_error; /* answered in place of data */
+};
+
+struct fake_topic {
+    char name[64];
+    struct uuid id;
+    int partitions_n;
+    bool deleted;
+    struct fake_partition partitions[FAKE_PARTITIONS];
+};
+
+struct fake_source {
+    struct mutex mutex; /* over all below */
+    struct fake_topic topics[FAKE_TOPICS];
+    int topics_n;
+    char cluster_id[32];
+    int16_t fetch_max; /* highest version of Fetch that it offers */
+    int fetches;
+    int listen_fd, port;
+    int fds[32];
+    int wake[2];
+    bool ending;
+    struct thread thread;
+};
+
+void fake_source_start(struct fake_source *s, const char *cluster_id);
+void fake_source_stop(struct fake_source *s);
+/* No lock needed for these. */
+struct fake_topic *fake_topic_add(struct fake_source *s, const char *name, int partitions);
+void fake_append(struct fake_source *s, struct fake_topic *t, int partition, const struct fake_batch *batch);
+void fake_append_plain(struct fake_source *s, struct fake_topic *t, int partition, int records, int32_t leader_epoch);
+/* The log is cut at an offset that is a batch's, and its history goes on at another epoch. */
+void fake_truncate(struct fake_source *s, struct fake_topic *t, int partition, int64_t offset, int32_t next_epoch);
+void fake_set_log_start(struct fake_source *s, struct fake_topic *t, int partition, int64_t offset);
+int fake_fetches(struct fake_source *s);
+
+#endif
