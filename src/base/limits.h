@@ -4,6 +4,8 @@
 
 /* Largest request frame: Kafka's default of socket.request.max.bytes. */
 #define LIMIT_REQUEST_BYTES (100 * 1024 * 1024)
+/* Partitions that one Produce, Fetch or ListOffsets request may name: a broker has fewer, and each costs some hundred bytes until it is answered. */
+#define LIMIT_REQUEST_PARTITIONS 200000
 /* Largest response frame that our own client takes: a fetch of one batch of any legal size, with room for the envelope. */
 #define LIMIT_RESPONSE_BYTES (1024 * 1024 * 1024)
 /* What decoding one request may take besides the frame: arrays of structs are larger than their wire form. */

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/limits.h"
 
 #define SHARDS 8
 #define FINAL_EPOCH (-1) /* FetchMetadata.FINAL_EPOCH: no session, or its end */
@@ -219,6 +220,8 @@ static void session_update(struct fetch_session *s, const struct fetch_request *
             const struct fetch_request_topics_partitions *asked = &topic->partitions[i];
             int key_len = make_key(s->topic_ids, topic->topic, &topic->topic_id, asked->partition, key);
             struct fetch_partition *fp = session_find(s, key, key_len);
+            if (fp == NULL && HASH_CNT(by_key, s->partitions) >= LIMIT_REQUEST_PARTITIONS)
+                continue;
             if (fp == NULL)
                 fp = session_add(s, topic->topic, &topic->topic_id, asked->partition, key, key_len);
             set_asked(fp, asked);
@@ -388,12 +391,17 @@ static void end_session(struct fetch_sessions *cache, int32_t id)
 
 /* ---- One fetch ---- */
 
-static enum error begin_sessionless(struct fetch *f, const struct fetch_request *request)
+static int64_t count_partitions(const struct fetch_request *request)
 {
     int64_t count = 0;
     for (int32_t t = 0; t < request->topics_n; t++)
         count += MAX(request->topics[t].partitions_n, 0);
-    f->all = arena_calloc(f->arena, (size_t)count, sizeof(*f->all));
+    return count;
+}
+
+static enum error begin_sessionless(struct fetch *f, const struct fetch_request *request)
+{
+    f->all = arena_calloc(f->arena, (size_t)count_partitions(request), sizeof(*f->all));
     if (f->all == NULL)
         return INVALID_REQUEST;
     poll_init(&f->own_poll);
@@ -441,6 +449,8 @@ enum error fetch_begin(struct fetch_sessions *cache, const struct fetch_request 
                         .min_bytes = request->min_bytes,
                         .max_bytes = max_bytes};
     TAILQ_INIT(&f->active);
+    if (count_partitions(request) > LIMIT_REQUEST_PARTITIONS)
+        return INVALID_REQUEST;
     int32_t epoch = request->session_epoch;
     if (epoch == FINAL_EPOCH || epoch == INITIAL_EPOCH) {
         if (request->session_id != 0)

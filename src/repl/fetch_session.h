@@ -97,7 +97,7 @@ struct fetch {
     bool at_once;     /* an error, a divergence, the end of a segment: nothing to wait for */
 };
 
-/* Takes the request apart. Errors of the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; then there is
+/* Takes the request apart. Errors of the whole request: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_REQUEST (LIMIT_REQUEST_PARTITIONS); then there is
  * nothing to end. The request's strings must live until fetch_end. */
 MUST_CHECK enum error fetch_begin(struct fetch_sessions *cache, const struct fetch_request *request, int16_t version,
                                   size_t max_bytes, struct arena *arena, struct fetch *ret_fetch);

@@ -195,7 +195,6 @@ static void run_flush(struct partition *p)
     plog_flush_begin(p->log, &flush);
     mutex_unlock(&p->mutex);
     enum error error = plog_flush_run(&flush);
-    STAT_ADD(fsyncs, 1);
     mutex_lock(&p->mutex);
     error = plog_flush_end(&flush, error);
     p->flush_running = false;

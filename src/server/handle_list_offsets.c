@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "repl/partitions.h"
 #include "server/handlers.h"
 #include "server/server.h"
@@ -111,6 +112,13 @@ void handle_list_offsets(struct request *r)
 {
     const struct list_offsets_request *request = r->body;
     bool blocks = false;
+    int64_t count = 0;
+    for (int32_t t = 0; t < request->topics_n; t++)
+        count += MAX(request->topics[t].partitions_n, 0);
+    if (count > LIMIT_REQUEST_PARTITIONS) {
+        request_close(r, "the request names more partitions than a request may");
+        return;
+    }
     for (int32_t t = 0; t < request->topics_n; t++)
         for (int32_t i = 0; i < request->topics[t].partitions_n; i++) {
             int64_t timestamp = request->topics[t].partitions[i].timestamp;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/stats.h"
 #include "repl/partitions.h"
 #include "server/handlers.h"
@@ -199,11 +200,15 @@ static void mark_twice(struct produce *p)
             sorted[i]->twice = sorted[i - 1]->twice = true;
 }
 
-static void lay_out(struct produce *p, const struct produce_request *request)
+static bool lay_out(struct produce *p, const struct produce_request *request)
 {
     struct request *r = p->request;
+    int64_t count = 0;
     for (int32_t t = 0; t < request->topic_data_n; t++)
-        p->count += MAX(request->topic_data[t].partition_data_n, 0);
+        count += MAX(request->topic_data[t].partition_data_n, 0);
+    if (count > LIMIT_REQUEST_PARTITIONS)
+        return false;
+    p->count = (int32_t)count;
     p->parts = request_calloc(r, (size_t)p->count, sizeof(*p->parts));
     p->response.responses = produce_response_responses_new(&r->arena, MAX(request->topic_data_n, 0));
     p->response.responses_n = MAX(request->topic_data_n, 0);
@@ -223,6 +228,7 @@ static void lay_out(struct produce *p, const struct produce_request *request)
             part->out->index = part->data->index;
         }
     }
+    return true;
 }
 
 static void find_partition(struct produce_part *part)
@@ -270,7 +276,10 @@ void handle_produce(struct request *r)
     p->wake.task.run = all_durable;
     atomic_init(&p->waiting, 1);
     proto_init(&PROTO_PRODUCE_RESPONSE, &p->response);
-    lay_out(p, request);
+    if (!lay_out(p, request)) {
+        request_close(r, "the request names more partitions than a request may");
+        return;
+    }
     bool bad_acks = request->acks < -1 || request->acks > 1;
     for (int32_t i = 0; i < p->count && !bad_acks; i++)
         find_partition(&p->parts[i]);

@@ -30,21 +30,8 @@ struct housekeeping {
 
 /* ---- The chores ---- */
 
-/* Where nobody writes with acks=all, sealed segments become durable here, so that recovery stays short. */
-static void flush_sealed(void *arg, struct partition *p)
-{
-    struct plog *log = partition_lock(p);
-    if (log == NULL)
-        return;
-    bool wanted = plog_wants_flush(log);
-    partition_unlock(p);
-    if (wanted)
-        (void)!partition_flush(p); /* a failure takes the directory out of service by itself */
-}
-
 static void checkpoint(struct server *server)
 {
-    partitions_each(server->partitions, flush_sealed, NULL);
     enum error error = log_manager_checkpoint(server->logs);
     if (error != OK && !log_manager_failed(server->logs))
         log_error("server", "checkpoints could not be written error=%s", error_name(error));

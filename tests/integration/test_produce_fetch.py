@@ -536,3 +536,16 @@ def test_zero_ids_are_unknown(t):
     answer = t.client.send("Fetch", 13, {"replicaId": -1, "maxWaitMs": 0, "topics": [
         {"topicId": ZERO_UUID, "partitions": [{"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 100}]}]})  # fmt: skip
     assert answer["responses"][0]["partitions"][0]["errorCode"] == UNKNOWN_TOPIC_ID
+
+
+@better
+def test_more_partitions_than_a_request_may_name(t, shared_broker):
+    """Each costs memory until it is answered; the sender pays with its connection or gets an error."""
+    many = 200_001
+    with Client(shared_broker.bootstrap) as client:
+        client.post("Produce", 3, {"acks": 1, "timeoutMs": 1000, "topicData": [
+            {"name": t.name, "partitionData": [{"index": i, "records": None} for i in range(many)]}]})  # fmt: skip
+        client.closed()
+    with Client(shared_broker.bootstrap) as client:
+        answer = t.fetch_raw([{"partition": i, "fetchOffset": 0} for i in range(many)], client=client)
+        assert (answer["errorCode"], answer["responses"]) == (INVALID_REQUEST, [])
