@@ -247,12 +247,25 @@ static struct partition *open_partition(struct partitions *parts, const struct i
 
 /* Opening logs is mostly waiting for the disk, so helpers share the work. Whoever applies works too and waits for nobody who has not begun: it may be a helper itself
  * while all others wait for it. */
+struct slot {
+    const struct image_topic *topic;
+    int32_t index;
+    struct growth *growth;
+};
+
+/* A topic that gets partitions: new (entry not yet published) or grown. */
+struct growth {
+    struct topic_entry *entry;
+    bool fresh;
+    struct plog_config config;
+    struct partition **partitions; /* takes the place of the entry's */
+    int32_t count;
+};
+
 struct opening {
     _Atomic int refs;
     struct partitions *parts;
-    const struct image_topic *topic;
-    const struct plog_config *config;
-    struct partition **slots; /* NULL: to be opened */
+    struct slot *slots;
     int32_t count;
     _Atomic int32_t next;
     struct mutex mutex;
@@ -277,9 +290,10 @@ static void opening_unref(struct opening *o)
 static void open_slots(struct opening *o)
 {
     int32_t i;
-    while ((i = atomic_fetch_add(&o->next, 1)) < o->count)
-        if (o->slots[i] == NULL)
-            o->slots[i] = open_partition(o->parts, o->topic, i, o->config);
+    while ((i = atomic_fetch_add(&o->next, 1)) < o->count) {
+        struct slot *s = &o->slots[i];
+        s->growth->partitions[s->index] = open_partition(o->parts, s->topic, s->index, &s->growth->config);
+    }
 }
 
 /* Late ones, whose turn comes when all is done, find `next` at the end: they look at nothing else of the caller's. */
@@ -303,13 +317,12 @@ static void opening_done(struct helper_job *job)
     mem_free(j);
 }
 
-static void open_all(struct partitions *parts, const struct image_topic *topic, const struct plog_config *config,
-                     struct partition **slots, int32_t count, int32_t missing)
+static void open_all(struct partitions *parts, struct slot *slots, int32_t count)
 {
     struct opening *o = mem_calloc(1, sizeof(*o));
-    *o = (struct opening){.parts = parts, .topic = topic, .config = config, .slots = slots, .count = count};
-    int jobs = MIN(missing - 1, OPENERS_MAX);
-    atomic_init(&o->refs, 1 + MAX(jobs, 0));
+    *o = (struct opening){.parts = parts, .slots = slots, .count = count};
+    int jobs = MAX(MIN(count - 1, OPENERS_MAX), 0);
+    atomic_init(&o->refs, 1 + jobs);
     mutex_init(&o->mutex);
     condition_init(&o->ended);
     for (int i = 0; i < jobs; i++) {
@@ -327,6 +340,16 @@ static void open_all(struct partitions *parts, const struct image_topic *topic, 
     opening_unref(o);
 }
 
+static void refresh_partition(struct partition *p, const struct image_topic *topic, int32_t index,
+                              const struct plog_config *config)
+{
+    partition_set_config(p, config);
+    enum error error = partition_set_leader_epoch(p, topic->partitions[index].leader_epoch);
+    if (error != OK && error != ERR_STATE) /* lower: the log had a higher one when it was opened, and keeps it */
+        log_error("repl", "leader epoch cannot be set partition=%s-%d epoch=%d error=%s", topic->name, index,
+                  topic->partitions[index].leader_epoch, error_name(error));
+}
+
 static void lock_topic(struct partitions *parts, const struct topic_entry *e)
 {
     mutex_lock(&name_shard(parts, str_of(e->name))->mutex);
@@ -339,37 +362,40 @@ static void unlock_topic(struct partitions *parts, const struct topic_entry *e)
     mutex_unlock(&name_shard(parts, str_of(e->name))->mutex);
 }
 
-/* Opens the partitions that the entry doesn't have yet. */
-static void grow_topic(struct partitions *parts, struct topic_entry *e, const struct image_topic *topic,
+/* What one image asks for beyond what is open. */
+struct growths {
+    struct growth **items;
+    int32_t count, capacity;
+    struct slot *slots;
+    int32_t slot_count, slot_capacity;
+};
+
+static void add_growth(struct growths *all, struct topic_entry *e, bool fresh, const struct image_topic *topic,
                        const struct plog_config *config)
 {
-    int32_t count = topic->partition_count, missing = 0;
-    struct partition **fresh = mem_calloc((size_t)MAX(count, 1), sizeof(struct partition *));
-    for (int32_t i = 0; i < count; i++) {
-        fresh[i] = i < e->count ? e->partitions[i] : NULL;
-        missing += fresh[i] == NULL;
+    struct growth *g = mem_calloc(1, sizeof(*g));
+    *g = (struct growth){e, fresh, *config, mem_calloc((size_t)MAX(topic->partition_count, 1), sizeof(struct partition *)),
+                         topic->partition_count};
+    if (all->count == all->capacity) {
+        all->capacity = MAX(all->capacity * 2, 16);
+        all->items = mem_realloc(all->items, (size_t)all->capacity * sizeof(*all->items));
     }
-    open_all(parts, topic, config, fresh, count, missing);
-    lock_topic(parts, e);
-    struct partition **before = e->partitions;
-    e->partitions = fresh;
-    e->count = count;
-    unlock_topic(parts, e);
-    mem_free(before);
-}
-
-static void refresh_partition(struct partition *p, const struct image_topic *topic, int32_t index,
-                              const struct plog_config *config)
-{
-    partition_set_config(p, config);
-    enum error error = partition_set_leader_epoch(p, topic->partitions[index].leader_epoch);
-    if (error != OK && error != ERR_STATE) /* lower: the log had a higher one when it was opened, and keeps it */
-        log_error("repl", "leader epoch cannot be set partition=%s-%d epoch=%d error=%s", topic->name, index,
-                  topic->partitions[index].leader_epoch, error_name(error));
+    all->items[all->count++] = g;
+    for (int32_t i = 0; i < g->count; i++) {
+        if (i < e->count && e->partitions[i] != NULL) {
+            g->partitions[i] = e->partitions[i];
+            continue;
+        }
+        if (all->slot_count == all->slot_capacity) {
+            all->slot_capacity = MAX(all->slot_capacity * 2, 64);
+            all->slots = mem_realloc(all->slots, (size_t)all->slot_capacity * sizeof(*all->slots));
+        }
+        all->slots[all->slot_count++] = (struct slot){topic, i, g};
+    }
 }
 
 static void apply_topic(struct partitions *parts, const struct image *image, const struct image_topic *topic,
-                        bool configs_changed)
+                        bool configs_changed, struct growths *growths)
 {
     struct topic_entry *e =
         find_name(name_shard(parts, str_of(topic->name)), str_of(topic->name)); /* only apply changes the maps */
@@ -386,16 +412,39 @@ static void apply_topic(struct partitions *parts, const struct image *image, con
     for (int32_t i = 0; i < MIN(e->count, topic->partition_count); i++)
         if (e->partitions[i] != NULL)
             refresh_partition(e->partitions[i], topic, i, &config);
-    if (fresh || topic->partition_count > e->count) {
-        if (fresh) { /* found only when all its partitions are open */
-            e->partitions = mem_calloc((size_t)MAX(topic->partition_count, 1), sizeof(struct partition *));
-            open_all(parts, topic, &config, e->partitions, topic->partition_count, topic->partition_count);
-            e->count = topic->partition_count;
-            publish_topic(parts, e);
-        } else
-            grow_topic(parts, e, topic, &config);
-    }
+    if (fresh || topic->partition_count > e->count)
+        add_growth(growths, e, fresh, topic, &config);
     e->seen = topic;
+}
+
+/* Found only when all its partitions are open, and their lines are in the checkpoints. */
+static void publish_growth(struct partitions *parts, struct growth *g)
+{
+    struct topic_entry *e = g->entry;
+    struct partition **before = e->partitions;
+    if (!g->fresh)
+        lock_topic(parts, e);
+    e->partitions = g->partitions;
+    e->count = g->count;
+    if (g->fresh)
+        publish_topic(parts, e);
+    else
+        unlock_topic(parts, e);
+    mem_free(before);
+    mem_free(g);
+}
+
+static void open_growths(struct partitions *parts, struct growths *all)
+{
+    if (all->slot_count > 0)
+        open_all(parts, all->slots, all->slot_count);
+    enum error error = log_manager_settle(parts->logs); /* before anybody can write to a new log */
+    if (error != OK)
+        log_error("repl", "the checkpoints of the log directory cannot be written error=%s", error_name(error));
+    for (int32_t i = 0; i < all->count; i++)
+        publish_growth(parts, all->items[i]);
+    mem_free(all->items);
+    mem_free(all->slots);
 }
 
 static bool same_configs(const struct image_configs *a, const struct image_configs *b)
@@ -429,9 +478,11 @@ void partitions_apply(struct partitions *parts, const struct image *image)
     const struct image *before = parts->image;
     bool configs_changed = before == NULL || !same_configs(&before->broker_configs, &image->broker_configs) ||
                            !same_configs(&before->broker_default_configs, &image->broker_default_configs);
+    struct growths growths = {0};
     remove_gone(parts, image);
     for (int i = 0; i < image->topic_count; i++)
-        apply_topic(parts, image, image->topics[i], configs_changed);
+        apply_topic(parts, image, image->topics[i], configs_changed, &growths);
+    open_growths(parts, &growths);
     parts->image = image_ref(image);
     image_unref(before);
     mutex_unlock(&parts->apply_mutex);

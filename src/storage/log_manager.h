@@ -76,7 +76,8 @@ void log_manager_fail(struct log_manager *manager, const char *text);
 
 /* ERR_NOT_FOUND without one; KAFKA_STORAGE_ERROR when it is there and could not be opened, or the directory failed. */
 MUST_CHECK enum error log_manager_get(struct log_manager *manager, struct str topic, int32_t partition, struct plog **ret_log);
-/* Creates the folder durably, or returns the log that is there (INCONSISTENT_TOPIC_ID when that has another topic id). Blocks. */
+/* Creates the folder durably, or returns the log that is there (INCONSISTENT_TOPIC_ID when that has another topic id). Blocks. The
+ * log may take writes after log_manager_settle. */
 MUST_CHECK enum error log_manager_create_log(struct log_manager *manager, struct str topic, int32_t partition,
                                              struct uuid topic_id, const struct plog_config *config, struct plog **ret_log,
                                              struct problem *problem);
@@ -88,6 +89,10 @@ void log_manager_release(struct log_manager *manager, struct plog *log);
 /* Closes the log and renames its folder to TOPIC-N.UUID-delete, durably; its files go after file.delete.delay.ms. Nobody uses the
  * log any more (slices that were read may live on). Works for one that could not be opened. Blocks; no partition lock. */
 MUST_CHECK enum error log_manager_delete_log(struct log_manager *manager, struct str topic, int32_t partition);
+
+/* Makes the checkpoint files agree with the logs created and deleted since: once after many, since it writes all lines of all
+ * logs. A new log needs its line before its first record, for recovery is strict only about a log whose recovery point it knows. */
+MUST_CHECK enum error log_manager_settle(struct log_manager *manager);
 
 struct log_info {
     struct str topic; /* valid during the visit */

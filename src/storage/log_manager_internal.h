@@ -41,6 +41,7 @@ struct log_manager {
     struct deleted_dir *deleted;
 
     struct mutex checkpointing; /* outside `mutex`: one writer of the checkpoint files */
+    _Atomic bool lines_missing, lines_stale; /* the files lack a log that is here; have lines of one that was deleted */
     _Atomic uint64_t checkpoints_wanted;
     uint64_t checkpoints_done;
 };

@@ -86,12 +86,16 @@ enum error log_manager_create_log(struct log_manager *m, struct str topic, int32
     enum error error;
     if (fresh == NULL)
         error = use_existing(m, e, topic_id, config, ret_log, problem);
-    else
-        error = log_manager_open_entry(m, e, config, topic_id, false, problem);
-    if (fresh != NULL && error == OK)
-        error = log_manager_write_checkpoints(m); /* recovery is strict about a log whose recovery point it knows */
-    if (fresh != NULL && error == OK)
+    else {
+        /* The lines of a deleted log go before a new one may have its name. */
+        error = atomic_load(&m->lines_stale) ? log_manager_write_checkpoints(m) : OK;
+        if (error == OK)
+            error = log_manager_open_entry(m, e, config, topic_id, false, problem);
+    }
+    if (fresh != NULL && error == OK) {
+        atomic_store(&m->lines_missing, true);
         *ret_log = e->log;
+    }
 
     mutex_lock(&m->mutex);
     set_idle(m, e);
@@ -182,7 +186,14 @@ enum error log_manager_delete_log(struct log_manager *m, struct str topic, int32
         return error;
     (void)plog_close(e->log, false);
     log_manager_free_entry(e);
-    /* Its lines go before a new log may have its name. */
+    atomic_store(&m->lines_stale, true);
+    return OK;
+}
+
+enum error log_manager_settle(struct log_manager *m)
+{
+    if (!atomic_load(&m->lines_stale) && !atomic_load(&m->lines_missing))
+        return OK;
     return log_manager_write_checkpoints(m);
 }
 

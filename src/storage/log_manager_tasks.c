@@ -124,12 +124,19 @@ static enum error write_lines(struct log_manager *m, const char *file, const str
 static enum error write_all(struct log_manager *m)
 {
     struct checkpoint_lines lines;
+    bool missing = atomic_exchange(&m->lines_missing, false), stale = atomic_exchange(&m->lines_stale, false);
     collect_lines(m, &lines);
     enum error error = write_lines(m, RECOVERY_POINT_CHECKPOINT, lines.recovery, lines.count);
     if (error == OK)
         error = write_lines(m, LOG_START_CHECKPOINT, lines.start, lines.count);
     if (error == OK)
         error = write_lines(m, HIGH_WATERMARK_CHECKPOINT, lines.hw, lines.count);
+    if (error != OK) { /* still owed */
+        if (missing)
+            atomic_store(&m->lines_missing, true);
+        if (stale)
+            atomic_store(&m->lines_stale, true);
+    }
     for (size_t i = 0; i < lines.count; i++)
         mem_free((void *)lines.recovery[i].topic.p);
     mem_free(lines.recovery);

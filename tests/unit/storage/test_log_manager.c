@@ -272,6 +272,37 @@ static void a_new_log_of_a_deleted_name_survives_a_crash(void **state)
     assert_int_equal(plog_start_offset(get(f, "orders", 0)), 0);
 }
 
+static bool has_line(struct dir_fixture *f, const char *line)
+{
+    static const char *const names[] = {"recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"};
+    int found = 0;
+    for (int i = 0; i < 3; i++) {
+        char path[200];
+        struct buf text = {0};
+        snprintf(path, sizeof(path), "%s/%s", f->dir, names[i]);
+        if (fs_read_file(fs_system(), path, 1 << 20, &text) == OK && strstr(buf_cstr(&text), line) != NULL)
+            found++;
+        buf_fini(&text);
+    }
+    assert_true(found == 0 || found == 3);
+    return found == 3;
+}
+
+static void settling_writes_the_lines_of_many_logs_at_once(void **state)
+{
+    struct dir_fixture *f = *state;
+    create(f, "orders", 0, 1);
+    create(f, "orders", 1, 1);
+    assert_false(has_line(f, "orders 0 0\n")); /* not one write a log */
+    assert_int_equal(log_manager_settle(f->m), OK);
+    assert_true(has_line(f, "orders 0 0\n") && has_line(f, "orders 1 0\n"));
+    assert_int_equal(log_manager_delete_log(f->m, STR("orders"), 0), OK);
+    create(f, "other", 0, 2); /* a new log waits for the lines of deleted ones to go */
+    assert_false(has_line(f, "orders 0 0\n"));
+    assert_int_equal(log_manager_settle(f->m), OK);
+    assert_true(has_line(f, "other 0 0\n") && has_line(f, "orders 1 0\n"));
+}
+
 static void leftovers_of_deletion_go_at_start_and_strangers_stay(void **state)
 {
     struct dir_fixture *f = *state;
@@ -395,6 +426,7 @@ int main(void)
         TEST(another_topic_id_is_refused),
         TEST(a_deleted_log_goes_after_its_delay),
         TEST(a_new_log_of_a_deleted_name_survives_a_crash),
+        TEST(settling_writes_the_lines_of_many_logs_at_once),
         TEST(leftovers_of_deletion_go_at_start_and_strangers_stay),
         TEST(a_log_that_cannot_be_opened_stops_no_other),
         TEST(a_failed_directory_answers_so_and_tells_once),
