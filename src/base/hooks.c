@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SWITCHES_MAX 8
+#define SWITCHES_MAX 16
 #define SWITCH_NAME_MAX 48
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -192,7 +192,7 @@ static void check_costs(struct mirrors *m, struct selected *topic)
 /* ---- The call ---- */
 
 /* Partitions that were added at the source while the stop began are stopped with the rest. */
-static void gather(struct mirrors *m, struct selection *s, struct partition_list *ret_open)
+static void gather(struct mirrors *m, struct selection *s, bool first, struct partition_list *ret_open)
 {
     mutex_lock(&m->mutex);
     for (int i = 0; i < s->count; i++) {
@@ -201,9 +201,10 @@ static void gather(struct mirrors *m, struct selection *s, struct partition_list
             continue;
         for (int32_t p = 0; p < t->partitions_n; p++) {
             enum mirror_state state = t->partitions[p]->record.state;
-            if (p >= s->topics[i].partitions.count)
+            bool added = p >= s->topics[i].partitions.count;
+            if (added)
                 partition_list_add(&s->topics[i].partitions, t->partitions[p]);
-            if (!mirror_state_writable(state))
+            if (!mirror_state_writable(state) && (first || added))
                 partition_list_add(ret_open, t->partitions[p]);
         }
     }
@@ -276,7 +277,7 @@ static void stop_selected(struct mirrors *m, struct mirror_call *call, struct se
     }
     for (int round = 0; round < GATHER_MAX; round++) {
         struct partition_list open = {0};
-        gather(m, s, &open);
+        gather(m, s, round == 0, &open);
         if (open.count > 0)
             mirrors_stop_partitions(m, &open, options);
         bool more = open.count > 0;

@@ -54,7 +54,18 @@ struct stop {
     const struct stop_options *options;
     struct stop_item *items;
     int count;
+    const struct partition_list *list;
+    bool halted; /* by a unit, where a fault point would kill the process */
 };
+
+/* A fault point; its name is also a switch that breaks the sequence off, as a crash would. */
+static void passed(struct stop *s, const char *point)
+{
+    FAULT_POINT(point);
+    if (TEST_SWITCH(point))
+        s->halted = true;
+    (void)point;
+}
 
 static void drop(struct stop_item *item, enum error error, const char *what)
 {
@@ -230,8 +241,9 @@ static enum error phase_stopping(struct stop *s, struct problem *problem)
 
 /* ---- 2: fetchers let go ---- */
 
-static void phase_detach(struct stop *s, const struct partition_list *list)
+static void phase_detach(struct stop *s)
 {
+    const struct partition_list *list = s->list;
     struct latch latch;
     latch_init(&latch, 0);
     for (int i = 0; i < list->count; i++) { /* once for each mirror among them */
@@ -312,8 +324,8 @@ static void phase_position(struct stop *s)
     change_end(&c);
     if (error != OK)
         drop_all(s, error, "storing position and leader epoch");
-    FAULT_POINT("stop.3");
-    for (int i = 0; i < n && error == OK; i++) {
+    passed(s, "stop.3");
+    for (int i = 0; i < n && error == OK && !s->halted; i++) {
         struct stop_item *item = &s->items[owners[i]];
         enum error each = raises[i].leader_epoch >= 0 ? partition_set_leader_epoch(item->partition, raises[i].leader_epoch) : OK;
         if (each != OK && each != ERR_STATE) /* ERR_STATE: it stands higher already */
@@ -325,10 +337,10 @@ static void phase_position(struct stop *s)
 
 /* ---- 5: open transactions ---- */
 
-static enum error write_markers(struct stop_item *item, const struct open_txns *open)
+static enum error write_markers(struct stop *s, struct stop_item *item, const struct open_txns *open)
 {
     struct plog_appended appended;
-    for (int i = 0; i < open->count; i++) {
+    for (int i = 0; i < open->count && !s->halted; i++) {
         const struct open_txn *txn = &open->items[i];
         enum error error = partition_append_marker(item->partition, txn->producer_id, txn->producer_epoch, false,
                                                    txn->coordinator_epoch, &appended);
@@ -339,7 +351,7 @@ static enum error write_markers(struct stop_item *item, const struct open_txns *
                  "open transaction aborted topic=%s partition=%d producerId=%lld producerEpoch=%d firstOffset=%lld offset=%lld",
                  item->mp->topic, item->mp->index, (long long)txn->producer_id, txn->producer_epoch, (long long)txn->first_offset,
                  (long long)appended.base_offset);
-        FAULT_POINT("stop.5.marker");
+        passed(s, "stop.5.marker");
     }
     return OK;
 }
@@ -404,7 +416,8 @@ static void phase_transactions(struct stop *s)
         enum error error = find_open(item->partition, &open);
         item->max_producer_id = open.max_producer_id;
         if (error == OK && open.count > 0)
-            error = s->options->open_transactions == MIRROR_TXN_TRUNCATE ? cut_open(s, item, &open) : write_markers(item, &open);
+            error =
+                s->options->open_transactions == MIRROR_TXN_TRUNCATE ? cut_open(s, item, &open) : write_markers(s, item, &open);
         mem_free(open.items);
         if (error != OK)
             drop(item, error, "ending its open transactions");
@@ -460,7 +473,9 @@ static void phase_barrier(struct stop *s)
         if (error != OK)
             drop(item, error, "writing the barrier");
     }
-    FAULT_POINT("stop.6.append");
+    passed(s, "stop.6.append");
+    if (s->halted)
+        return;
     latch_init(&latch, 1);
     for (int i = 0; i < s->count; i++) { /* all disks work at once */
         struct stop_item *item = &s->items[i];
@@ -524,7 +539,9 @@ static void phase_stopped(struct stop *s)
         drop_all(s, error, "storing the state STOPPED");
         return;
     }
-    FAULT_POINT("stop.8");
+    passed(s, "stop.8");
+    if (s->halted)
+        return;
     mutex_lock(&s->m->mutex);
     for (int i = 0; i < s->count; i++) {
         if (!s->items[i].dropped)
@@ -535,7 +552,7 @@ static void phase_stopped(struct stop *s)
 
 /* ---- All of it ---- */
 
-static void run(struct stop *s, const struct partition_list *list)
+static void run(struct stop *s)
 {
     struct problem problem;
     enum error error = phase_stopping(s, &problem);
@@ -545,18 +562,17 @@ static void run(struct stop *s, const struct partition_list *list)
             mirror_partition_note_trouble(s->items[i].mp, &problem);
         return;
     }
-    FAULT_POINT("stop.1");
-    phase_detach(s, list);
-    FAULT_POINT("stop.2");
-    phase_position(s);
-    FAULT_POINT("stop.4");
-    phase_transactions(s);
-    FAULT_POINT("stop.5");
-    phase_barrier(s);
-    FAULT_POINT("stop.6");
-    phase_producer_ids(s);
-    FAULT_POINT("stop.7");
-    phase_stopped(s);
+    static const struct {
+        void (*run)(struct stop *s);
+        const char *point; /* behind it */
+    } PHASES[] = {{phase_detach, "stop.2"},  {phase_position, "stop.4"},     {phase_transactions, "stop.5"},
+                  {phase_barrier, "stop.6"}, {phase_producer_ids, "stop.7"}, {phase_stopped, "stop.end"}};
+    passed(s, "stop.1");
+    for (size_t i = 0; i < ARRAY_SIZE(PHASES) && !s->halted; i++) {
+        PHASES[i].run(s);
+        if (!s->halted)
+            passed(s, PHASES[i].point);
+    }
 }
 
 /* Those that nobody stops yet are taken in hand. */
@@ -598,7 +614,8 @@ void mirrors_stop_partitions(struct mirrors *m, const struct partition_list *lis
             s.items[i].mp = mine.items[i];
             s.items[i].max_producer_id = -1;
         }
-        run(&s, &mine);
+        s.list = &mine;
+        run(&s);
         for (int i = 0; i < s.count; i++)
             partition_unref(s.items[i].partition);
         mem_free(s.items);
