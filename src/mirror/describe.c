@@ -101,7 +101,7 @@ static void describe_trouble(struct mirror_call *call, const struct mirror_parti
 {
     const struct mirror_partition_record *r = &mp->record;
     const struct problem *trouble = mp->trouble.code != OK ? &mp->trouble : &mp->mirror->trouble;
-    if (r->state == MIRROR_FAILED && r->error != NULL) {
+    if (r->error != NULL && (r->state == MIRROR_FAILED || r->retries > 0)) { /* also while it is tried again */
         out->error_code = r->error_code;
         out->error_message = copy(call, r->error);
         out->error_hint = r->hint != NULL ? copy(call, r->hint) : STR_NULL;

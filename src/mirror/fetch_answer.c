@@ -382,7 +382,7 @@ static void append_failed(struct fetcher *f, struct fetch_partition *fp, enum er
         fetcher_give_up(f, fp, &why);
         return;
     case ERR_NO_SPACE:
-        problem_set(&why, error, "The disk is full: %s-%d cannot be copied further", fp->mp->topic, fp->index);
+        problem_set(&why, error, "No space is left on the disk: %s-%d cannot be copied further", fp->mp->topic, fp->index);
         problem_hint(&why, "Make room in the data folder; it goes on by itself, nothing is lost");
         break;
     case KAFKA_STORAGE_ERROR:

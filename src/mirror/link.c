@@ -436,6 +436,8 @@ static void refreshed(void *arg, const struct problem *problem)
             problem_set(&why, INCONSISTENT_CLUSTER_ID, "The cluster at %s is not the one that mirror %s copied",
                         link->mirror->record.config.bootstrap_servers, link->mirror->name);
             problem_detail(&why, "%s", problem->message);
+            problem_hint(&why, "Put the right address in a new mirror, or stop this one's topics: kagami mirror stop %s",
+                         link->mirror->name);
             if (t->mirror == link->mirror)
                 fail_topic_locked(t, &why);
         }
