@@ -205,7 +205,7 @@ MUST_CHECK enum error plog_aborted_for(struct plog *log, int64_t offset, const s
 
 /* ---- Truncation, retention ---- */
 
-/* Cuts to LEO <= offset: the end of the last batch that ends at or below it (one that contains it goes). Below the log start: plog_restart_at. Producer state is rebuilt: entries that a barrier expired
+/* Cuts to LEO <= offset: the end of the last batch that ends at or below it (one that contains it goes). Below the log start: plog_restart_at; when the log start lies inside the last batch to go, at the log start. Producer state is rebuilt: entries that a barrier expired
  * come back when the barrier goes. Durable when it returns. */
 MUST_CHECK enum error plog_truncate_to(struct plog *log, int64_t offset);
 /* Empties the log and starts it at offset. Durable when it returns. */

@@ -89,9 +89,11 @@ static enum error replace_empty(struct plog *log, int64_t base_offset)
         return error == ERR_NO_SPACE ? ERR_IO : error; /* there is no active segment: the log cannot go on */
     log->dir_unsynced = true;
     plog_add_segment(log, next);
-    if (log->segment_count == 1)
-        atomic_store(&log->start_offset, base_offset);
-    return OK;
+    if (log->segment_count > 1)
+        return OK;
+    /* It was the only one: the log begins where its first batch will. */
+    atomic_store(&log->high_watermark, MAX(plog_high_watermark(log), base_offset));
+    return plog_raise_start(log, base_offset);
 }
 
 enum error plog_roll_at(struct plog *log, int64_t base_offset)

@@ -102,6 +102,8 @@ MUST_CHECK enum error plog_load_last_batch(struct plog *log);
 
 /* ---- plog_retention.c ---- */
 
+/* Raises the log start offset, with what hangs on it; no segment goes. */
+MUST_CHECK enum error plog_raise_start(struct plog *log, int64_t offset);
 /* Takes the first `count` segments off, marks their files .deleted and puts them in line for removal. Never the active one. */
 MUST_CHECK enum error plog_drop_front(struct plog *log, int count);
 /* The same for one at the end, durably; the log is left without an active segment. */

@@ -292,11 +292,11 @@ static enum error replay_batch(void *arg, const uint8_t *batch, uint64_t pos)
     struct replay *r = arg;
     if (batch_base_offset(batch) >= r->end_offset)
         return ERR_CANCELLED;
+    if (batch_last_offset(batch) < plog_start_offset(r->log))
+        return OK; /* deleted: a rebuild would not see it either */
     if (r->epochs)
         plog_note_epoch(r->log, batch, r->previous_end);
     r->previous_end = batch_next_offset(batch);
-    if (batch_last_offset(batch) < plog_start_offset(r->log))
-        return OK; /* deleted: a rebuild would not see it either */
     struct problem problem;
     enum error error = plog_stage(r->log, PRODUCER_COPIED, batch, NULL, &problem);
     if (error == CORRUPT_MESSAGE) {
@@ -360,20 +360,21 @@ static enum error damaged(struct plog *log, struct segment *s, int64_t sound_end
     return ERR_CORRUPT;
 }
 
-/* Segment `index` is read from front to end. Behind a cut, the segments that follow go. *state_stands: the producer state was built for the segments before it, and
- * snapshots above them are gone: those are of what the log held before the crash. */
-static enum error recover_segment(struct plog *log, int index, bool *state_stands, struct problem *problem)
+/* Segment `index` is read from front to end. Behind a cut, the segments that follow go. *state_stands: of how many segments the producer state was built (0: of none), and
+ * snapshots above them are gone: those are of what the log held before the crash. Between one segment and the next there may be a gap in the offsets: the state goes on over it. */
+static enum error recover_segment(struct plog *log, int index, int *state_stands, struct problem *problem)
 {
     struct segment *s = log->segments[index];
     int64_t base_offset = segment_base_offset(s);
     enum error error = OK;
-    if (!*state_stands || producer_state_end_offset(log->producers) != base_offset)
+    if (*state_stands == 0 || *state_stands != index)
         error = plog_rebuild_producers(log, base_offset);
-    *state_stands = true;
-    struct replay r = {
-        .log = log, .end_offset = INT64_MAX, .previous_end = base_offset, .epochs = true, .collect = true, .segment = s};
+    *state_stands = index + 1;
+    struct replay r = {.log = log, .end_offset = INT64_MAX, .epochs = true, .collect = true, .segment = s};
     struct segment_recovery recovery;
     segment_set_durable_below(s, MIN(plog_recovery_point(log), plog_segment_upper(log, index)));
+    if (error == OK && index > 0)
+        error = segment_next_offset(log->segments[index - 1], &r.previous_end);
     if (error == OK)
         error = segment_recover(s, log->config.index_interval_bytes, recover_batch, &r, &recovery);
     if (error == CORRUPT_MESSAGE)
@@ -426,7 +427,7 @@ static enum error reopen(struct plog *log, int index)
     return OK;
 }
 
-static enum error recover_segments(struct plog *log, bool clean, bool *state_stands, struct problem *problem)
+static enum error recover_segments(struct plog *log, bool clean, int *state_stands, struct problem *problem)
 {
     enum error error = OK;
     for (int i = 0; i < log->segment_count && error == OK; i++) {
@@ -444,13 +445,8 @@ static enum error recover_segments(struct plog *log, bool clean, bool *state_sta
 
 /* ---- Leader epochs ---- */
 
-static enum error note_batch_epoch(void *arg, const uint8_t *batch, uint64_t pos)
-{
-    plog_note_epoch(arg, batch, batch_base_offset(batch));
-    return OK;
-}
-
-static enum error open_epochs(struct plog *log)
+/* *ret_lost: the file is not there, or says nothing that can be believed. */
+static enum error open_epochs(struct plog *log, bool *ret_lost)
 {
     struct problem problem = {0};
     struct buf path = {0};
@@ -463,14 +459,53 @@ static enum error open_epochs(struct plog *log)
         return error;
     if (damaged_file)
         plog_event(log, "%s: building it from the batches", problem.message);
-    error = OK;
-    for (int i = 0; i < log->segment_count && error == OK && (missing || damaged_file); i++)
-        error = segment_each(log->segments[i], segment_base_offset(log->segments[i]), false, note_batch_epoch, log);
-    /* A torn tail ends the walk; recovery reads it again and says so. */
-    if (error == CORRUPT_MESSAGE || error == ERR_TRUNCATED || error == UNSUPPORTED_FOR_MESSAGE_FORMAT || error == ERR_CORRUPT)
-        error = OK;
-    if (error == OK && (missing || damaged_file))
+    *ret_lost = missing || damaged_file;
+    return OK;
+}
+
+struct front {
+    struct leader_epochs epochs;
+    int64_t upper_offset;
+};
+
+static enum error note_front_epoch(void *arg, const uint8_t *batch, uint64_t pos)
+{
+    struct front *f = arg;
+    if (batch_base_offset(batch) >= f->upper_offset)
+        return ERR_CANCELLED;
+    if (batch_leader_epoch(batch) > leader_epochs_latest(&f->epochs))
+        (void)leader_epochs_assign_quiet(&f->epochs, batch_leader_epoch(batch), batch_base_offset(batch));
+    return OK;
+}
+
+/* What the file does not know is in the batches: all of it when the file is lost; and a log start that was raised, and not in its checkpoint yet when the process died, is where it was,
+ * while the epochs of what came back with it went from the file when it was raised. Behind recovery: the indexes are sound now. */
+static enum error complete_epochs(struct plog *log, bool lost)
+{
+    struct leader_epochs *e = &log->epochs;
+    if (lost) {
+        e->count = 0;
         log->epochs_version++;
+    }
+    struct front front = {.upper_offset = e->count > 0 ? e->entries[0].start_offset : log->end_offset};
+    int64_t from = plog_start_offset(log);
+    if (front.upper_offset <= from)
+        return OK;
+    leader_epochs_init(&front.epochs, log->fs, log->dir);
+    enum error error = OK;
+    for (int i = plog_segment_floor(log, from); i < log->segment_count && error == OK; i++)
+        error = segment_each(log->segments[i], MAX(from, segment_base_offset(log->segments[i])), false, note_front_epoch, &front);
+    if (error == ERR_CANCELLED)
+        error = OK;
+    if (error == OK && front.epochs.count > 0) {
+        for (size_t i = 0; i < e->count; i++)
+            (void)leader_epochs_assign_quiet(&front.epochs, e->entries[i].epoch, e->entries[i].start_offset);
+        struct leader_epochs old = *e;
+        *e = front.epochs;
+        front.epochs = old;
+        log->epochs_version++;
+    }
+    leader_epochs_fini(&front.epochs);
     return error;
 }
 
@@ -572,15 +607,13 @@ static enum error create_dir(struct plog *log)
 /* The log's range as it turned out, against what the checkpoints say. */
 static enum error settle_offsets(struct plog *log, const struct plog_params *params)
 {
-    int64_t first = segment_base_offset(log->segments[0]);
-    int64_t start = MAX(plog_start_offset(log), first);
+    int64_t start = plog_start_offset(log);
     if (start > log->end_offset) {
         plog_event(log, "the log start offset %" PRId64 " lies behind the end %" PRId64 ": the log begins there anew", start,
                    log->end_offset);
         atomic_store(&log->high_watermark, log->end_offset);
         return plog_restart_at(log, start);
     }
-    atomic_store(&log->start_offset, start);
     int64_t hw = MIN(params->high_watermark, log->end_offset);
     atomic_store(&log->high_watermark, MAX(hw, start));
     return OK;
@@ -588,7 +621,9 @@ static enum error settle_offsets(struct plog *log, const struct plog_params *par
 
 static enum error open_log(struct plog *log, const struct plog_params *params, struct problem *problem)
 {
-    bool clean = params->clean_shutdown, state_stands = false;
+    bool clean = params->clean_shutdown;
+    bool epochs_lost = false;
+    int state_stands = 0;
     enum error error = create_dir(log);
     if (error == OK)
         error = open_topic_id(log, params->topic_id, problem);
@@ -601,19 +636,24 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
             plog_add_segment(log, s);
         clean = false; /* nothing there to trust; also makes the new folder durable */
     }
+    /* The checkpoint may be older than the front of the log: a snapshot from below the first segment has a hole behind it. */
+    if (error == OK)
+        atomic_store(&log->start_offset, MAX(plog_start_offset(log), segment_base_offset(log->segments[0])));
     if (error == OK)
         error = producer_state_load_list(log->producers);
     if (error == OK)
-        error = open_epochs(log);
+        error = open_epochs(log, &epochs_lost);
     if (error == OK)
         error = recover_segments(log, clean, &state_stands, problem);
     if (error == OK)
         error = settle_offsets(log, params);
-    if (error == OK && (!state_stands || producer_state_end_offset(log->producers) != log->end_offset))
+    if (error == OK && (state_stands != log->segment_count || producer_state_end_offset(log->producers) != log->end_offset))
         error = plog_rebuild_producers(log, log->end_offset);
     if (error == OK)
         error =
             leader_epochs_truncate_from_end(&log->epochs, MIN(log->end_offset, INT64_MAX - 1) + 1); /* one that begins at the end has no batch yet */
+    if (error == OK)
+        error = complete_epochs(log, epochs_lost);
     if (error == OK)
         error = leader_epochs_truncate_from_start(&log->epochs, plog_start_offset(log));
     if (error == OK)

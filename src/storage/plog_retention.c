@@ -60,7 +60,7 @@ static int segments_below(const struct plog *log, int64_t offset)
     return count;
 }
 
-static enum error raise_start(struct plog *log, int64_t offset)
+enum error plog_raise_start(struct plog *log, int64_t offset)
 {
     if (offset <= plog_start_offset(log))
         return OK;
@@ -80,7 +80,7 @@ enum error plog_set_start_offset(struct plog *log, int64_t offset)
         return KAFKA_STORAGE_ERROR;
     if (offset > plog_high_watermark(log))
         return OFFSET_OUT_OF_RANGE;
-    enum error error = raise_start(log, offset);
+    enum error error = plog_raise_start(log, offset);
     int count = error == OK ? segments_below(log, plog_start_offset(log)) : 0;
     return count > 0 ? plog_drop_front(log, count) : error;
 }
@@ -148,7 +148,7 @@ enum error plog_apply_retention(struct plog *log, int *ret_removed)
     if (error == OK && count > 0 && count == log->segment_count)
         error = plog_roll_at(log, log->end_offset);
     if (error == OK && count > 0)
-        error = raise_start(log, plog_segment_upper(log, count - 1));
+        error = plog_raise_start(log, plog_segment_upper(log, count - 1));
     if (error == OK && count > 0)
         error = plog_drop_front(log, count);
     if (error != OK)

@@ -54,6 +54,9 @@ enum error plog_truncate_to(struct plog *log, int64_t offset)
         return plog_restart_at(log, MAX(offset, 0));
     plog_stop_flushes(log);
     enum error error = cut_segments(log, offset);
+    /* The log start lies inside the batch that went: nothing is left, and a log does not end below its start. */
+    if (error == OK && log->end_offset < plog_start_offset(log))
+        return plog_restart_at(log, plog_start_offset(log));
     if (error == OK)
         error = leader_epochs_truncate_from_end(&log->epochs, log->end_offset);
     if (error == OK)
