@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 PREFIX ?= /usr/local
 PRESET_FLAGS := -G Ninja
 
-.PHONY: all help build-packages check-packages demo check units install clean fuzz sanitize
+.PHONY: all help build-packages check-packages demo check units install clean fuzz sanitize soak
 
 all: build-packages $(BUILD)/build.ninja ## build build/kagamid and build/kagami (optimised, assertions on)
 	@cmake --build $(BUILD) --target kagamid kagami
@@ -36,6 +36,9 @@ sanitize: check-packages ## all tests under address+undefined, then under thread
 
 fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
 	@scripts/fuzz
+
+soak: check-packages ## random walks over the storage beside a model (tests/model) for SOAK_SECONDS (default 600)
+	@scripts/soak $(BUILD)/check
 
 install: all ## install the programs, man pages and completion under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)

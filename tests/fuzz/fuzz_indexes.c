@@ -1,6 +1,7 @@
 /* Index files with any content: asked, cut, grown and written again. Byte 0 tells which index (modulo 3), bytes 1 to 8 a number to ask for. */
 #include "memory_fs.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "storage/offset_index.h"
 #include "storage/time_index.h"

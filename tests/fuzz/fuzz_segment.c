@@ -2,6 +2,7 @@
  * first (so that what lies behind them is reached), bytes 1 to 4 an offset to ask for and to cut at. */
 #include "memory_fs.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "codec/record_batch.h"
 #include "storage/segment.h"

@@ -1,0 +1,131 @@
+/* A random walk over a real partition log and the model beside it. A walk is a list of steps; each has its own seed, so that a step means the same when others are left out. */
+#ifndef KAGAMI_TESTS_WALK_H
+#define KAGAMI_TESTS_WALK_H
+
+#include "memory_fs.h"
+#include "model.h"
+#include "os/random.h"
+#include "storage/plog.h"
+
+#define WALK_DIR "d/topic-0"
+#define WALK_OWN_CLUSTER "own-cluster"
+#define WALK_STEPS 200    /* at most */
+#define WALK_SEGMENTS 400 /* of a log */
+#define WALK_TRACE_BYTES (1024 * 1024)
+
+enum step_kind {
+    STEP_CLIENT,
+    STEP_REPEAT, /* a batch that was sent before */
+    STEP_MARKER,
+    STEP_BARRIER,
+    STEP_COPIED,
+    STEP_ROLL,
+    STEP_TRUNCATE,
+    STEP_RESTART,
+    STEP_SNAPSHOT,
+    STEP_RETENTION,
+    STEP_SET_START,
+    STEP_ASSIGN_EPOCH,
+    STEP_SET_HW,
+    STEP_FLUSH,
+    STEP_CHECKPOINT,
+    STEP_CLOCK,
+    STEP_REOPEN,
+    STEP_KINDS
+};
+
+struct step {
+    enum step_kind kind;
+    int most; /* batches of a chunk, records of a batch: shrinking lowers it */
+    uint64_t seed;
+};
+
+/* What a failing walk leaves: in memory that its parent process shares. */
+struct trace {
+    uint64_t seed;    /* of the walk that runs */
+    uint64_t counted; /* walks done */
+    size_t len;
+    bool verbose;
+    char failure[4096];
+    char text[WALK_TRACE_BYTES]; /* one line a step */
+};
+
+struct segments { /* of a folder, by what its files say */
+    int count;
+    int64_t base[WALK_SEGMENTS];
+};
+
+struct walk {
+    struct trace *trace;
+    struct seeded_random random; /* of the step */
+    struct manual_clock clock;
+    struct memory_fs fs;
+    struct plog_params params;
+    struct plog *log;
+    struct plog_checkpoint saved; /* the checkpoint files */
+    struct model model;
+    struct segments segments; /* as they were before the step */
+    int most;
+    int32_t chunk_epoch; /* highest leader epoch of the chunk that is being made, -1 */
+    bool stepping;
+    struct model_state full, least; /* scratch of checks: the whole history, and what stands in the log */
+};
+
+/* Runs the walk in this process; a difference ends the process with walk_fail(). */
+void walk_run(struct trace *trace, uint64_t seed, const struct step *steps, int count);
+int walk_plan(uint64_t seed, int most_steps, struct step *ret_steps); /* the steps of a seed; returns how many */
+const char *walk_step_name(enum step_kind kind);
+
+/* ---- Of the files of the walk ---- */
+
+void walk_note(struct walk *w, const char *format, ...) PRINTF_LIKE(2, 3);
+_Noreturn void walk_fail(struct walk *w, const char *format, ...) PRINTF_LIKE(2, 3);
+#define WALK_CHECK(w, condition, ...)                                                                                            \
+    do {                                                                                                                         \
+        if (!(condition))                                                                                                        \
+            walk_fail(w, __VA_ARGS__);                                                                                           \
+    } while (0)
+
+static inline int64_t pick(struct walk *w, int64_t bound) /* 0 .. bound - 1 */
+{
+    return bound <= 1 ? 0 : (int64_t)random_below(&w->random.source, (uint64_t)bound);
+}
+static inline bool chance(struct walk *w, int one_in)
+{
+    return pick(w, one_in) == 0;
+}
+
+void walk_open(struct walk *w);
+void walk_list_segments(struct walk *w, const struct memory_fs *fs, struct segments *ret_segments);
+void walk_step(struct walk *w, const struct step *step); /* steps.c: does it, and holds the answers against the model */
+void walk_reopen(struct walk *w);                        /* reopen.c */
+
+/* ---- What batches look like (batches.c) ---- */
+
+int64_t walk_pick_producer(struct walk *w);
+/* A client's batch in *b, its bytes at base offset 0. */
+void walk_make_client(struct walk *w, struct model_batch *b);
+/* Builds the bytes of a data batch from its fields. */
+void walk_build_data(struct walk *w, struct model_batch *b, int codec);
+/* The next batch of a chunk from elsewhere, at or behind end. */
+void walk_make_copied(struct walk *w, int64_t end, struct model_batch *b);
+void walk_describe_batch(const struct model_batch *b, struct buf *out);
+
+/* ---- Checks (compare.c) ---- */
+
+struct expected {
+    const char *who; /* "leader", "reloaded", "recovered" */
+    const struct memory_fs *fs;
+    const struct model_state *exact; /* the producer state, or NULL: between walk.least and walk.full */
+    const struct model_epochs *epochs;
+    int64_t log_start, hw;
+    int64_t txns_from; /* lead_txns_from of it */
+    int reads;         /* random ones */
+};
+void walk_compare(struct walk *w, struct plog *log, const struct expected *x);
+/* After every step: leader, reloaded, recovered. */
+void walk_check_all(struct walk *w, bool thorough);
+/* What the log knows of its producers, after it was compared, becomes what the model knows. */
+void walk_adopt_producers(struct walk *w, int64_t txns_from);
+
+#endif
