@@ -349,7 +349,7 @@ static void answered(void *arg, struct client_response *response)
     f->in_flight = false;
     if (response->error != OK)
         return; /* `closed` comes, too */
-    fetcher_answer(f, client_response_keep(response));
+    fetcher_answer(f, response);
 }
 
 static void pause_over(struct loop_timer *timer)
@@ -460,15 +460,6 @@ void fetcher_detach(void *arg)
     fetcher_send(f);
 }
 
-static void drop_response(struct fetcher *f)
-{
-    client_response_free(f->response);
-    mem_free(f->pieces);
-    f->response = NULL;
-    f->pieces = NULL;
-    f->piece_count = 0;
-}
-
 void fetcher_close(void *arg)
 {
     struct fetcher *f = arg;
@@ -479,13 +470,11 @@ void fetcher_close(void *arg)
     resolving_disconnected(f);
     while (!TAILQ_EMPTY(&f->partitions))
         fetcher_drop(f, TAILQ_FIRST(&f->partitions));
-    if (!f->raising)
-        drop_response(f);
 }
 
 void fetcher_destroy(struct fetcher *f)
 {
-    drop_response(f);
+    ASSERT(f->pieces == NULL);
     mem_free(f->forgotten);
     arena_fini(&f->forgotten_names);
     mem_free(f);

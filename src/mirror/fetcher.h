@@ -77,10 +77,9 @@ struct fetcher {
     int64_t seen_ms;         /* when all partitions were told of the last response */
     /* A response in hand: appended at once, or after epochs and producer ids were raised. */
     uint64_t answers;
-    struct client_response *response;
     struct fetch_piece *pieces;
     int piece_count;
-    bool raising;
+    bool raising; /* and so the response is kept beyond its callback */
     LIST_HEAD(resolvings, resolving) resolving;
 };
 
@@ -100,7 +99,7 @@ struct fetch_partition *fetcher_find(struct fetcher *f, struct str topic, const 
 struct fetch_partition *fetcher_find_mp(struct fetcher *f, const struct mirror_partition *mp);
 
 /* fetch_answer.c */
-void fetcher_answer(struct fetcher *f, struct client_response *response); /* takes it over */
+void fetcher_answer(struct fetcher *f, struct client_response *response); /* in its callback */
 
 /* resolve.c */
 /* The source says that our position is none of its own: a gap, or a divergence. */
