@@ -532,7 +532,7 @@ static void check_recovered(struct walk *w, int reads)
     struct plog_checkpoint c = plog_checkpoint_values(w->log);
     memory_fs_init(&fs);
     memory_fs_copy(&w->fs, &fs, only_logs);
-    c.recovery_point = 0;
+    c.recovery_point = -1; /* as without a checkpoint file */
     struct plog *log = open_copy(w, "recovered", &fs, &c, false);
     model_replay(&w->model, w->model.log_start, &state);
     model_epochs_replay(&w->model, w->model.log_start, &epochs);
