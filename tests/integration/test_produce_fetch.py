@@ -552,4 +552,4 @@ def test_more_partitions_than_a_request_may_name(t, shared_broker):
     request = head + name + struct.pack(">i", many) + b"".join(struct.pack(">iqi", i, 0, 1) for i in range(many))
     with Client(shared_broker.bootstrap) as client:
         client.send_bytes(struct.pack(">i", len(request)) + request)
-        assert client.frame() == struct.pack(">iii", 7, 0, 0)  # version 4 has no place for an error: nothing is named
+        client.closed()  # version 4 has no place for an error
