@@ -1,4 +1,5 @@
 #include <string.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -40,7 +41,7 @@ void template_init(struct template *t, const char *codec, int32_t records, int32
     uint64_t state = 1;
     buf_reserve(&value, (size_t)record_bytes);
     value.len = (size_t)record_bytes;
-    int64_t now = 1700000000000;
+    int64_t now = (int64_t)time(NULL) * 1000; /* older ones would be retention.ms away before they are read */
     for (int32_t i = 0; i < records; i++) {
         fill(value.data, value.len, &state);
         if (batch_builder_add(&builder, &(struct batch_record){.timestamp = now, .value = buf_bytes(&value)}) != OK)
