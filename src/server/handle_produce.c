@@ -179,6 +179,14 @@ static enum error append(struct produce_part *part, struct problem *problem)
 
 /* ---- The request ---- */
 
+/* The appends are done, in the order of the requests, so the next request of the connection may append: one fdatasync then serves all that wait. */
+static void give_way(struct request *r, struct produce *p)
+{
+    for (int32_t t = 0; t < p->response.responses_n; t++)
+        p->response.responses[t].name = arena_str(&r->arena, p->response.responses[t].name);
+    request_give_way(r);
+}
+
 static int by_partition(const void *left, const void *right)
 {
     uintptr_t a = (uintptr_t)(*(struct produce_part *const *)left)->partition,
@@ -297,4 +305,5 @@ void handle_produce(struct request *r)
     }
     request_on_cancel(r, cancelled);
     loop_timer_start(r->loop, &p->timer, MAX(request->timeout_ms, 0), timed_out);
+    give_way(r, p);
 }
