@@ -552,6 +552,7 @@ static void places_outlive_their_connection(void **state)
     conn_place_refuse(places[1]); /* ends the connection */
     assert_int_equal(w->closed, 2);
     reply_at(places[0], '1');
+    settle(w);
 }
 
 static void a_kept_reference_outlives_the_connection(void **state)
