@@ -187,7 +187,7 @@ static void lost_work(void *arg)
         mp->settled = false;
         mirror_partition_note_trouble(mp, &lost->why);
         link_back_off(link);
-        link_look(link);
+        link_kick(link); /* once for all that a connection took with it */
     }
     mirror_partition_unref(mp);
     mem_free(lost);
