@@ -10,7 +10,7 @@
 #include "proto/proto.h"
 
 struct fetch_topic {
-    TAILQ_ENTRY(fetch_topic) link;
+    UT_hash_handle by_name, by_id;
     char *name;
     struct uuid id;                      /* zero: the source has none */
     struct fetch_partition **partitions; /* by index; holes */
@@ -64,8 +64,8 @@ struct fetcher {
     struct client_conn *conn;
     bool checked; /* it is a broker of the right cluster */
     bool in_flight;
-    int16_t version; /* of Fetch */
-    TAILQ_HEAD(fetch_topics, fetch_topic) topics;
+    int16_t version;                     /* of Fetch */
+    struct fetch_topic *by_name, *by_id; /* by_id: those that have one */
     TAILQ_HEAD(fetch_partitions, fetch_partition) partitions;
     int partition_count, held_count;
     int32_t session_id, session_epoch; /* 0, 0: the next request is a full one */

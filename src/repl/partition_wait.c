@@ -265,15 +265,15 @@ void partition_leave(struct partition *p)
     p->wakes = NULL;
     if (tell_failure)
         partition_ref(p);
-    mutex_unlock(&p->mutex);
-
-    post(wakes);
-    if (submit) {
+    if (submit) { /* under the lock: behind partition_close nobody touches the env any more */
         p->flush_job.work = flush_work;
         p->flush_job.done = flush_done;
         p->flush_job.loop = NULL;
         helpers_submit(p->env->helpers, &p->flush_job);
     }
+    mutex_unlock(&p->mutex);
+
+    post(wakes);
     if (tell_failure) {
         if (p->env->storage_failed != NULL)
             p->env->storage_failed(p->env->arg, p);
