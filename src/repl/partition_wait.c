@@ -168,10 +168,11 @@ static void move_high_watermark(struct partition *p)
         plog_set_high_watermark(p->log, hw);
 }
 
-/* The log made everything that it kept durable, also for a flush that is under way. */
+/* A log that was cut made everything that it kept durable, also for a flush that is under way. One that had nothing to cut did not. */
 void partition_after_truncation(struct partition *p)
 {
-    p->flushing.offset = p->waiting.offset = -1;
+    if (plog_recovery_point(p->log) >= plog_end_offset(p->log))
+        p->flushing.offset = p->waiting.offset = -1;
     p->state_changed = true;
     if (plog_failed(p->log))
         return;
