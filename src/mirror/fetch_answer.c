@@ -10,7 +10,7 @@
 
 #define SEEN_INTERVAL_MS 200
 
-static void write_pieces(struct fetcher *f, struct client_response *kept);
+static void write_pieces(struct fetcher *f);
 
 /* ---- Errors of one partition ---- */
 
@@ -209,7 +209,6 @@ static void first_pass(struct fetcher *f, const struct fetch_response *r)
 
 struct raising {
     struct fetcher *f;
-    struct client_response *response; /* kept */
     struct mirrors *m;
     int count;
     struct {
@@ -260,9 +259,8 @@ static void raised(void *arg)
     }
     mem_free(r->items);
     mem_free(r->raises);
-    struct client_response *kept = r->response;
     mem_free(r);
-    write_pieces(f, kept);
+    write_pieces(f);
 }
 
 static void raise_work(void *arg)
@@ -290,7 +288,7 @@ static void raise_work(void *arg)
     mirrors_post(r->m, r->f->loop, raised, r);
 }
 
-static bool begin_raising(struct fetcher *f, struct client_response *response)
+static bool begin_raising(struct fetcher *f)
 {
     struct raising *r = NULL;
     int64_t max_producer_id = -1;
@@ -327,7 +325,6 @@ static bool begin_raising(struct fetcher *f, struct client_response *response)
             .leader_epoch = -1};
     }
     f->raising = true;
-    r->response = client_response_keep(response);
     mirrors_work(f->m, raise_work, r);
     return true;
 }
@@ -470,8 +467,7 @@ static void seen(struct fetcher *f)
     }
 }
 
-/* kept NULL: the response is still the callback's. */
-static void write_pieces(struct fetcher *f, struct client_response *kept)
+static void write_pieces(struct fetcher *f)
 {
     struct starts *starts = NULL;
     int64_t bytes = 0;
@@ -496,8 +492,9 @@ static void write_pieces(struct fetcher *f, struct client_response *kept)
     }
     if (starts != NULL)
         mirrors_work(f->m, starts_work, starts);
-    client_response_free(kept);
+    client_response_free(f->response);
     mem_free(f->pieces);
+    f->response = NULL;
     f->pieces = NULL;
     f->piece_count = 0;
     fetcher_send(f);
@@ -534,14 +531,16 @@ static bool session_ok(struct fetcher *f, const struct fetch_response *r)
 void fetcher_answer(struct fetcher *f, struct client_response *response)
 {
     const struct fetch_response *r = response->body;
-    ASSERT(f->pieces == NULL);
+    ASSERT(f->response == NULL);
     if (f->closed || !session_ok(f, r)) {
+        client_response_free(response);
         fetcher_send(f);
         return;
     }
+    f->response = response;
     f->answers++;
     seen(f);
     first_pass(f, r);
-    if (!begin_raising(f, response))
-        write_pieces(f, NULL);
+    if (!begin_raising(f))
+        write_pieces(f);
 }

@@ -70,9 +70,24 @@ bool fs_exists(struct fs *fs, const char *path)
     return fs_stat(fs, path, NULL, NULL, NULL) == OK;
 }
 
+enum error fs_sync_parent(struct fs *fs, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return fs_sync_dir(fs, ".");
+    if (slash == path)
+        return fs_sync_dir(fs, "/");
+    char *parent = str_dup((struct str){path, (int32_t)(slash - path)});
+    enum error e = fs_sync_dir(fs, parent);
+    mem_free(parent);
+    return e;
+}
+
 static enum error make_dir_if_absent(struct fs *fs, const char *path)
 {
     enum error e = fs_mkdir(fs, path);
+    if (e == OK)
+        return fs_sync_parent(fs, path);
     if (e != ERR_EXISTS)
         return e;
     bool is_dir;
@@ -167,19 +182,6 @@ enum error fs_read_file(struct fs *fs, const char *path, size_t limit, struct bu
     return e;
 }
 
-static enum error sync_parent(struct fs *fs, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (slash == NULL)
-        return fs_sync_dir(fs, ".");
-    if (slash == path)
-        return fs_sync_dir(fs, "/");
-    char *parent = str_dup((struct str){path, (int32_t)(slash - path)});
-    enum error e = fs_sync_dir(fs, parent);
-    mem_free(parent);
-    return e;
-}
-
 static enum error write_synced(struct fs *fs, const char *path, const void *data, size_t len)
 {
     struct file *f;
@@ -203,7 +205,7 @@ enum error fs_write_atomic(struct fs *fs, const char *path, const void *data, si
     if (e == OK)
         e = fs_rename(fs, temporary, path);
     if (e == OK)
-        e = sync_parent(fs, path);
+        e = fs_sync_parent(fs, path);
     else if (fs_unlink(fs, temporary) != OK) {
         /* What is left is overwritten by the next attempt. */
     }
@@ -255,4 +257,10 @@ enum error file_size(struct file *f, uint64_t *ret_size)
 int file_fd(struct file *f)
 {
     return f->ops->fd(f);
+}
+
+void file_forget(struct file *f)
+{
+    if (f->ops->forget != NULL)
+        f->ops->forget(f);
 }

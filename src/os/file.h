@@ -37,6 +37,9 @@ struct file_ops {
     enum error (*sync)(struct file *f);                    /* fdatasync: content and size */
     enum error (*size)(struct file *f, uint64_t *ret_size);
     int (*fd)(struct file *f); /* for sendfile and mmap; -1 where there is none: read instead */
+    /* The cache gives up what it holds of the file, but for what still waits to be written: what is read next comes from the medium. After a failed sync the cache holds, as
+     * clean, what the medium never got. May be NULL. */
+    void (*forget)(struct file *f);
 };
 
 struct fs {
@@ -63,11 +66,12 @@ struct fs *fs_system(void);
 
 MUST_CHECK enum error fs_open(struct fs *fs, const char *path, int flags, struct file **ret_file);
 MUST_CHECK enum error fs_mkdir(struct fs *fs, const char *path);
-MUST_CHECK enum error fs_mkdirs(struct fs *fs, const char *path); /* parents too; present is OK */
+MUST_CHECK enum error fs_mkdirs(struct fs *fs, const char *path); /* parents too, durably; present is OK */
 MUST_CHECK enum error fs_rmdir(struct fs *fs, const char *path);
 MUST_CHECK enum error fs_unlink(struct fs *fs, const char *path);
 MUST_CHECK enum error fs_rename(struct fs *fs, const char *from, const char *to);
 MUST_CHECK enum error fs_sync_dir(struct fs *fs, const char *path);
+MUST_CHECK enum error fs_sync_parent(struct fs *fs, const char *path); /* sync_dir of the folder that path lies in */
 MUST_CHECK enum error fs_list(struct fs *fs, const char *path, enum error (*visit)(void *arg, const char *name, bool is_dir),
                               void *arg);
 MUST_CHECK enum error fs_lock(struct fs *fs, const char *path, struct file **ret_file);
@@ -93,5 +97,6 @@ MUST_CHECK enum error file_truncate(struct file *f, uint64_t size);
 MUST_CHECK enum error file_sync(struct file *f);
 MUST_CHECK enum error file_size(struct file *f, uint64_t *ret_size);
 int file_fd(struct file *f);
+void file_forget(struct file *f);
 
 #endif

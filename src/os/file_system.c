@@ -110,6 +110,11 @@ static enum error system_size(struct file *f, uint64_t *ret_size)
     return OK;
 }
 
+static void system_forget(struct file *f)
+{
+    (void)posix_fadvise(fd_of(f), 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static const struct file_ops SYSTEM_FILE_OPS = {
     .close = system_close,
     .pread = system_pread,
@@ -118,6 +123,7 @@ static const struct file_ops SYSTEM_FILE_OPS = {
     .sync = system_sync,
     .size = system_size,
     .fd = fd_of,
+    .forget = system_forget,
 };
 
 static int open_retrying(const char *path, int flags)

@@ -29,6 +29,7 @@
 #define LEADER_EPOCH_CHECKPOINT "leader-epoch-checkpoint"
 #define PARTITION_METADATA_FILE "partition.metadata"
 #define META_PROPERTIES_FILE "meta.properties"
+#define SYNC_FAILED_FILE ".kagami-sync-failed" /* empty; our own: see log_manager.c */
 #define CLEAN_SHUTDOWN_FILE ".kafka_cleanshutdown"
 
 /* A million partitions of one directory with long names; more is damage. */

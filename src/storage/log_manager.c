@@ -3,7 +3,10 @@
  * Crash argument. The clean-shutdown file is written last of all, behind every log's flush, snapshot and the checkpoints, and removed before the first log is
  * opened: when it is there, what the checkpoints say is so. Without it every log recovers from its recovery point. Checkpoint files are replaced atomically; they
  * are written at the end of loading too, so that a line of a partition whose folder is gone never meets a new partition of that name. A deleted partition's folder
- * takes another name first, durably, then the checkpoints lose its line, then it is removed. */
+ * takes another name first, durably, then the checkpoints lose its line, then it is removed.
+ *
+ * A failed sync: the page cache goes on to show what the medium never got, and the next sync says OK. So a failure leaves a file behind (.kagami-sync-failed), and the next start
+ * reads what lies above the recovery points from the medium. It needs no sync: a power cut that takes the file takes the cache with it. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -132,6 +135,7 @@ enum error log_manager_open_entry(struct log_manager *m, struct log_entry *e, co
         .log_start_offset = e->last.log_start_offset,
         .high_watermark = e->last.high_watermark,
         .clean_shutdown = clean,
+        .distrust_cache = m->sync_failed,
         .event = on_event,
         .event_arg = m,
         .checkpoint = on_checkpoint,
@@ -194,22 +198,26 @@ static enum error visit_dir(void *arg, const char *name, bool is_dir)
     return OK;
 }
 
-static void read_checkpoint(struct log_manager *m, const char *file, size_t field)
+static enum error read_checkpoint(struct log_manager *m, const char *file, size_t field, struct problem *problem)
 {
     struct offset_checkpoint c = {0};
-    struct problem problem;
     char *path = log_manager_path(m, file);
-    enum error error = offset_checkpoint_read(m->params.fs, path, &c, &problem);
+    enum error error = offset_checkpoint_read(m->params.fs, path, &c, problem);
     mem_free(path);
+    if (error ==
+        ERR_IO) /* it is there, and what it knows may be needed: recovery is strict only about what it knows to be durable */
+        return error;
     /* Without it a log recovers from its front, begins at its first segment, and its HW is found anew: slower, and nothing lost. */
     if (error != OK && error != ERR_NOT_FOUND)
-        log_manager_event(m, "%s: going on without it", problem.message);
+        log_manager_event(m, "%s: going on without it", problem->message);
+    problem->code = OK;
     for (struct log_entry *e = m->entries; error == OK && e != NULL; e = e->hh.next) {
         const int64_t *offset = offset_checkpoint_get(&c, str_of(e->topic), e->partition);
         if (offset != NULL)
             memcpy((char *)&e->last + field, offset, sizeof(*offset));
     }
     offset_checkpoint_fini(&c);
+    return OK;
 }
 
 struct loading {
@@ -231,15 +239,25 @@ static void load_one(void *arg, int i)
         log_manager_event(m, "the partition %s is out of service: %s", e->key, problem_line(&problem, line, sizeof(line)));
 }
 
-static enum error load_all(struct log_manager *m)
+static enum error remove_file(struct log_manager *m, const char *name)
+{
+    char *path = log_manager_path(m, name);
+    enum error error = fs_unlink(m->params.fs, path);
+    mem_free(path);
+    return error == ERR_NOT_FOUND ? OK : error;
+}
+
+static enum error load_all(struct log_manager *m, struct problem *problem)
 {
     enum error error = fs_list(m->params.fs, m->dir, visit_dir, m);
-    if (error != OK)
-        return error;
-    read_checkpoint(m, RECOVERY_POINT_CHECKPOINT, offsetof(struct plog_checkpoint, recovery_point));
-    read_checkpoint(m, LOG_START_CHECKPOINT, offsetof(struct plog_checkpoint, log_start_offset));
-    read_checkpoint(m, HIGH_WATERMARK_CHECKPOINT, offsetof(struct plog_checkpoint, high_watermark));
-    error = clean_shutdown_remove(m->params.fs, m->dir);
+    if (error == OK)
+        error = read_checkpoint(m, RECOVERY_POINT_CHECKPOINT, offsetof(struct plog_checkpoint, recovery_point), problem);
+    if (error == OK)
+        error = read_checkpoint(m, LOG_START_CHECKPOINT, offsetof(struct plog_checkpoint, log_start_offset), problem);
+    if (error == OK)
+        error = read_checkpoint(m, HIGH_WATERMARK_CHECKPOINT, offsetof(struct plog_checkpoint, high_watermark), problem);
+    if (error == OK)
+        error = clean_shutdown_remove(m->params.fs, m->dir);
     if (error != OK)
         return error;
     int count = (int)HASH_COUNT(m->entries), n = 0;
@@ -249,7 +267,10 @@ static enum error load_all(struct log_manager *m)
     log_manager_run_all(m, count, load_one, &l);
     mem_free(l.entries);
     atomic_store(&m->loaded, true);
-    return log_manager_write_checkpoints(m);
+    if (log_manager_failed(m))
+        return problem_set(problem, ERR_IO, "the folder %s cannot be used: its disk failed while the logs were opened", m->dir);
+    error = log_manager_write_checkpoints(m);
+    return error == OK && m->sync_failed ? remove_file(m, SYNC_FAILED_FILE) : error;
 }
 
 /* ---- Identity ---- */
@@ -295,7 +316,9 @@ static enum error check_identity(struct log_manager *m, struct problem *problem)
             random_fill(m->params.random, random, sizeof(random));
             (void)uuid_from_random(random, &m->meta.directory_id);
         }
-        error = meta_properties_write(m->params.fs, path, &m->meta);
+        error = fs_sync_parent(m->params.fs, m->dir); /* once: where the file stands, its folder's name is durable */
+        if (error == OK)
+            error = meta_properties_write(m->params.fs, path, &m->meta);
     }
     mem_free(path);
     return error;
@@ -372,7 +395,11 @@ enum error log_manager_open(const struct log_manager_params *params, struct log_
         char *path = log_manager_path(m, CLEAN_SHUTDOWN_FILE);
         m->was_clean = clean_shutdown_present(params->fs, path, NULL);
         mem_free(path);
-        error = load_all(m);
+        path = log_manager_path(m, SYNC_FAILED_FILE);
+        m->sync_failed = fs_exists(params->fs, path);
+        mem_free(path);
+        m->was_clean = m->was_clean && !m->sync_failed;
+        error = load_all(m, problem);
     }
     m->params.cluster_id = m->meta.cluster_id;
     m->params.dir = m->dir;
@@ -460,6 +487,16 @@ bool log_manager_failed(const struct log_manager *m)
     return atomic_load(&m->failed);
 }
 
+/* Not synced: it tells of what the page cache may hold, and goes where that goes. A directory that cannot even take a name will not take a log either. */
+static void note_failed_sync(struct log_manager *m)
+{
+    struct file *file;
+    char *path = log_manager_path(m, SYNC_FAILED_FILE);
+    if (fs_open(m->params.fs, path, FILE_WRITE | FILE_CREATE, &file) == OK)
+        file_close(file);
+    mem_free(path);
+}
+
 void log_manager_fail(struct log_manager *m, const char *text)
 {
     if (atomic_exchange(&m->failed, true))
@@ -470,6 +507,17 @@ void log_manager_fail(struct log_manager *m, const char *text)
         if (e->log != NULL)
             plog_fail(e->log);
     mutex_unlock(&m->mutex);
+    note_failed_sync(m);
     if (m->params.failed != NULL)
         m->params.failed(m->params.arg, m->dir, text);
+}
+
+enum error log_manager_broken(struct log_manager *m, enum error error, const char *doing)
+{
+    char text[400];
+    if (error != ERR_IO || log_manager_failed(m))
+        return error;
+    snprintf(text, sizeof(text), "%s failed: %s", doing, error_message(error));
+    log_manager_fail(m, text);
+    return error;
 }

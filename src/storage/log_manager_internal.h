@@ -31,7 +31,7 @@ struct log_manager {
     char *dir;
     struct file *lock_file;
     struct meta_properties meta;
-    bool was_clean;
+    bool was_clean, sync_failed;
     _Atomic bool loaded; /* checkpoints are not written before */
     _Atomic bool failed;
 
@@ -51,6 +51,8 @@ struct log_manager {
 void log_manager_event(struct log_manager *m, const char *format, ...) PRINTF_LIKE(2, 3);
 /* DIR/NAME, to be freed. */
 char *log_manager_path(const struct log_manager *m, const char *name);
+/* An error of the directory's own files: the disk's take it out of service, as those of a log do. Returns the error. */
+enum error log_manager_broken(struct log_manager *m, enum error error, const char *doing);
 /* plog_open for an entry that stands in the table; sets its log. */
 MUST_CHECK enum error log_manager_open_entry(struct log_manager *m, struct log_entry *e, const struct plog_config *config,
                                              struct uuid topic_id, bool clean, struct problem *problem);

@@ -90,7 +90,7 @@ enum error log_manager_create_log(struct log_manager *m, struct str topic, int32
         /* The lines of a deleted log go before a new one may have its name. */
         error = atomic_load(&m->lines_stale) ? log_manager_write_checkpoints(m) : OK;
         if (error == OK)
-            error = log_manager_open_entry(m, e, config, topic_id, false, problem);
+            error = log_manager_broken(m, log_manager_open_entry(m, e, config, topic_id, false, problem), "creating a log");
     }
     if (fresh != NULL && error == OK) {
         atomic_store(&m->lines_missing, true);
@@ -153,7 +153,7 @@ static enum error rename_dir(struct log_manager *m, const struct log_entry *e, c
     if (error == OK)
         error = fs_sync_dir(m->params.fs, m->dir);
     mem_free(from);
-    return error;
+    return log_manager_broken(m, error, "removing a log");
 }
 
 enum error log_manager_delete_log(struct log_manager *m, struct str topic, int32_t partition)

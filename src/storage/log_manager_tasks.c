@@ -157,7 +157,7 @@ enum error log_manager_write_checkpoints(struct log_manager *m)
             m->checkpoints_done = covers;
     }
     mutex_unlock(&m->checkpointing);
-    return error;
+    return log_manager_broken(m, error, "writing the checkpoints");
 }
 
 /* ---- Visiting the adopted logs ---- */

@@ -124,6 +124,8 @@ static enum error close_clean(struct plog *log)
         error = segment_seal(plog_active(log));
     if (error == OK)
         error = segment_sync(plog_active(log));
+    if (error == OK)
+        error = fs_sync_dir(log->fs, log->dir); /* sealing creates index files: a lost .txnindex would not be missed */
     return error;
 }
 

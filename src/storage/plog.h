@@ -52,6 +52,7 @@ struct plog_params {
     int64_t log_start_offset; /* from the checkpoint; -1 without one */
     int64_t high_watermark;   /* from the checkpoint; -1 without one */
     bool clean_shutdown;      /* no recovery is needed */
+    bool distrust_cache;      /* a sync failed before the last end: what recovery reads must come from the medium */
     /* Something an operator should know (a torn tail cut off, an index rebuilt, a barrier replayed); the log's owner logs it. May
      * be NULL. */
     void (*event)(void *arg, const char *dir, const char *text);

@@ -43,6 +43,7 @@ struct plog {
     _Atomic int64_t start_offset, high_watermark, recovery_point;
     _Atomic uint64_t size_bytes;
     _Atomic bool failed;
+    bool distrust_cache;
     bool recovery_point_known; /* while opening: a checkpoint said it */
     int32_t last_batch_epoch;
     bool ends_with_own_barrier;

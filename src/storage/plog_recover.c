@@ -375,6 +375,8 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
     segment_set_durable_below(s, MIN(plog_recovery_point(log), plog_segment_upper(log, index)));
     if (error == OK && index > 0)
         error = segment_next_offset(log->segments[index - 1], &r.previous_end);
+    if (error == OK && log->distrust_cache)
+        error = segment_forget(s);
     if (error == OK)
         error = segment_recover(s, log->config.index_interval_bytes, recover_batch, &r, &recovery);
     if (error == CORRUPT_MESSAGE)
@@ -383,11 +385,9 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
         error = apply_replayed(&r, recovery.next_offset);
     if (error != OK)
         return error;
-    if (recovery.batches > 0 || recovery.cut_bytes > 0) /* a new log has nothing to tell */
-        plog_event(log,
-                   "segment %" PRId64 " recovered: %" PRId64 " batches, end offset %" PRId64 ", %" PRIu64 " bytes cut off%s%s",
-                   base_offset, recovery.batches, recovery.next_offset, recovery.cut_bytes, recovery.reason != NULL ? ": " : "",
-                   recovery.reason != NULL ? recovery.reason : "");
+    plog_event(log, "segment %" PRId64 " recovered: %" PRId64 " batches, end offset %" PRId64 ", %" PRIu64 " bytes cut off%s%s",
+               base_offset, recovery.batches, recovery.next_offset, recovery.cut_bytes, recovery.reason != NULL ? ": " : "",
+               recovery.reason != NULL ? recovery.reason : "");
     bool hole = log->recovery_point_known && plog_segment_upper(log, index) > plog_recovery_point(log) &&
                 plog_segment_upper(log, index) != recovery.next_offset;
     while ((recovery.cut_bytes > 0 || hole) && log->segment_count > index + 1) {
@@ -586,6 +586,7 @@ static struct plog *new_log(const struct plog_params *params)
     mutex_init(&log->files);
     mutex_init(&log->syncing);
     condition_init(&log->files_idle);
+    log->distrust_cache = params->distrust_cache;
     log->recovery_point_known = params->recovery_point >= 0;
     atomic_store(&log->recovery_point, MAX(params->recovery_point, 0));
     atomic_store(&log->start_offset, MAX(params->log_start_offset, 0));
@@ -595,14 +596,18 @@ static struct plog *new_log(const struct plog_params *params)
 static enum error create_dir(struct plog *log)
 {
     enum error error = fs_mkdir(log->fs, log->dir);
-    if (error == ERR_EXISTS)
-        return OK;
-    const char *slash = strrchr(log->dir, '/');
-    if (error != OK || slash == NULL || slash == log->dir)
-        return error;
-    char *parent = str_dup((struct str){log->dir, (int32_t)(slash - log->dir)});
-    error = fs_sync_dir(log->fs, parent);
-    mem_free(parent);
+    return error == ERR_EXISTS ? OK : error;
+}
+
+/* The first segment of a folder. Before it there is nothing to lose, and the folder's own name may not be durable, whoever created it. */
+static enum error create_first_segment(struct plog *log)
+{
+    struct segment *s;
+    enum error error = fs_sync_parent(log->fs, log->dir);
+    if (error == OK)
+        error = segment_create(log->fs, log->dir, plog_start_offset(log), &s);
+    if (error == OK)
+        plog_add_segment(log, s);
     return error;
 }
 
@@ -632,10 +637,7 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     if (error == OK)
         error = open_segments(log);
     if (error == OK && log->segment_count == 0) {
-        struct segment *s;
-        error = segment_create(log->fs, log->dir, plog_start_offset(log), &s);
-        if (error == OK)
-            plog_add_segment(log, s);
+        error = create_first_segment(log);
         clean = false; /* nothing there to trust; also makes the new folder durable */
     }
     /* The checkpoint may be older than the front of the log: a snapshot from below the first segment has a hole behind it. */
@@ -652,8 +654,8 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     if (error == OK && (state_stands != log->segment_count || producer_state_end_offset(log->producers) != log->end_offset))
         error = plog_rebuild_producers(log, log->end_offset);
     if (error == OK)
-        error = leader_epochs_truncate_from_end(&log->epochs, MIN(log->end_offset, INT64_MAX - 1) +
-                                                                  1); /* one that begins at the end has no batch yet */
+        error =
+            leader_epochs_truncate_from_end(&log->epochs, MIN(log->end_offset, INT64_MAX - 1) + 1); /* one that begins at the end has no batch yet */
     if (error == OK)
         error = complete_epochs(log, epochs_lost);
     if (error == OK)

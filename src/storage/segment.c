@@ -163,6 +163,18 @@ enum error segment_activate(struct segment *s)
     return OK;
 }
 
+/* What a failed append left behind goes durably before anything takes its place: a power cut that kept the old bytes and lost the new ones would leave two histories at one
+ * offset and leader epoch. */
+static enum error drop_garbage(struct segment *s)
+{
+    enum error error = segment_cut_log(s, s->size_bytes);
+    if (error != OK)
+        return error;
+    error = file_sync(s->log);
+    s->tail_garbage = error != OK;
+    return error == ERR_NO_SPACE ? ERR_IO : error;
+}
+
 enum error segment_seal(struct segment *s)
 {
     struct timestamp_offset largest;
@@ -176,7 +188,7 @@ enum error segment_seal(struct segment *s)
     if (error == OK)
         error = index_file_seal(&s->txn_index.file, false);
     if (error == OK && s->tail_garbage)
-        error = segment_cut_log(s, s->size_bytes);
+        error = drop_garbage(s);
     if (error == OK)
         s->active = false;
     return error;
@@ -290,7 +302,7 @@ enum error segment_append(struct segment *s, const struct iovec *iov, int iov_co
     ASSERT(s->active);
     enum error error = check_append(s, iov, iov_count, batches, batch_count);
     if (error == OK && s->tail_garbage)
-        error = segment_cut_log(s, s->size_bytes);
+        error = drop_garbage(s);
     if (error != OK)
         return error;
     error = file_pwritev(s->log, iov, iov_count, s->size_bytes);

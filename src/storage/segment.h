@@ -160,6 +160,8 @@ struct segment_recovery {
 /* What was durable once: segment_recover() cuts nothing that begins below this offset, for no crash has damaged it. It answers CORRUPT_MESSAGE then, with the file as it was and
  * next_offset and reason set in *ret_recovery. 0 at first. */
 void segment_set_durable_below(struct segment *s, int64_t offset);
+/* What is read of the log's file next comes from the medium. Before segment_recover. */
+MUST_CHECK enum error segment_forget(struct segment *s);
 /* Walks over everything, checks size, magic, CRC and rising offsets, cuts the file behind the last sound batch and builds the three indexes anew. The transaction index is
  * emptied: visit adds to it with segment_append_aborted(). The segment is active afterwards; nothing is synced. visit may be NULL. */
 MUST_CHECK enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg,

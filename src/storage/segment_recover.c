@@ -97,6 +97,15 @@ void segment_set_durable_below(struct segment *s, int64_t offset)
     s->durable_below = offset;
 }
 
+enum error segment_forget(struct segment *s)
+{
+    struct file *log;
+    enum error error = segment_file(s, &log);
+    if (error == OK)
+        file_forget(log);
+    return error;
+}
+
 enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg,
                            struct segment_recovery *ret_recovery)
 {

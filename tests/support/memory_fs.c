@@ -147,9 +147,6 @@ static enum error memory_pwritev(struct file *f, const struct iovec *iov, int io
 
 static enum error memory_sync(struct file *f)
 {
-    struct memory_file *file = (struct memory_file *)f;
-    if (file->fs->on_sync != NULL)
-        file->fs->on_sync(file->fs->on_sync_arg, file->entry->path);
     return OK;
 }
 
@@ -165,7 +162,7 @@ static int memory_fd(struct file *f)
 }
 
 static const struct file_ops FILE_OPS = {memory_close, memory_pread, memory_pwritev, memory_truncate,
-                                         memory_sync,  memory_size,  memory_fd};
+                                         memory_sync,  memory_size,  memory_fd,    NULL};
 
 /* ---- Names ---- */
 

@@ -17,9 +17,7 @@ struct memory_entry { /* a file or a folder */
 };
 
 struct memory_fs {
-    struct fs fs;                                 /* first */
-    void (*on_sync)(void *arg, const char *path); /* called when a file is synced; may be NULL */
-    void *on_sync_arg;
+    struct fs fs;              /* first */
     const struct clock *clock; /* of modification times; NULL: they are 0 */
     struct memory_entry **entries;
     int count, capacity;

@@ -62,7 +62,7 @@ static enum error g_sync(struct file *f)
     return failing ? ERR_IO : file_sync(of(f)->real);
 }
 
-static const struct file_ops FILE_OPS = {g_close, g_pread, g_pwritev, g_truncate, g_sync, g_size, g_fd};
+static const struct file_ops FILE_OPS = {g_close, g_pread, g_pwritev, g_truncate, g_sync, g_size, g_fd, NULL};
 
 static enum error g_open(struct fs *fs, const char *path, int flags, struct file **ret_file)
 {

@@ -33,9 +33,9 @@ static uint64_t pick(struct world *w, uint64_t bound)
     return random_below(&w->random.source, bound);
 }
 
-static bool dead(const struct world *w)
+static bool dead(struct world *w)
 {
-    return w->disk.fail_at != 0 && w->disk.operations >= w->disk.fail_at;
+    return sim_disk_has_failed(&w->disk);
 }
 
 static enum error on_checkpoint(void *arg)
@@ -52,8 +52,10 @@ static void world_init(struct world *w, uint64_t seed)
 {
     memset(w, 0, sizeof(*w));
     w->seed = seed;
-    sim_disk_init(&w->disk);
     seeded_random_init(&w->random, seed);
+    sim_disk_init(&w->disk, &w->random.source);
+    assert_int_equal(fs_mkdirs(&w->disk.fs, "/sim"), OK);
+    assert_int_equal(fs_sync_dir(&w->disk.fs, "/"), OK);
     log_fixture_init_on(&w->f, &w->disk.fs);
     w->f.params.checkpoint = on_checkpoint;
     w->f.params.failed = NULL;
@@ -200,19 +202,16 @@ static void reopen(struct world *w)
         w->f.params.recovery_point = w->checkpoint.recovery_point;
         w->f.params.log_start_offset = w->checkpoint.log_start_offset;
         w->f.params.high_watermark = w->checkpoint.high_watermark;
-        w->disk.fail_with = ERR_IO;
-        w->disk.fail_all_after = true;
-        w->disk.operations = 0;
-        w->disk.fail_at = tries < 2 && pick(w, 3) == 0 ? 1 + pick(w, 12) : 0;
+        sim_disk_fail(&w->disk, SIM_CHANGES, tries < 2 && pick(w, 3) == 0 ? 1 + pick(w, 12) : 0, ERR_IO, true);
         enum error error = plog_open(&w->f.params, &w->f.log, &problem);
         if (error == OK)
             break;
         w->f.log = NULL;
         if (!dead(w))
             fail_msg("seed %" PRIu64 ": %s (%s)", w->seed, problem.message, problem.detail);
-        sim_disk_power_cut(&w->disk, &w->random.source);
+        sim_disk_power_cut(&w->disk);
     }
-    w->disk.fail_at = 0;
+    sim_disk_heal(&w->disk);
     check(w);
     w->checkpoint = plog_checkpoint_values(w->f.log);
     w->floor = 0; /* a truncation that was under way may have lowered it */
@@ -221,8 +220,7 @@ static void reopen(struct world *w)
 static void live(struct world *w)
 {
     enum error error = OK;
-    w->disk.operations = 0;
-    w->disk.fail_at = 1 + pick(w, 150);
+    sim_disk_fail(&w->disk, SIM_CHANGES, 1 + pick(w, 150), ERR_IO, true);
     for (int i = 0; i < 80 && !dead(w); i++) {
         remember(w);
         error = step(w);
@@ -243,7 +241,7 @@ static void power_cuts_at_any_operation(void **state)
         for (int i = 0; i < 4; i++) {
             live(&w);
             if (pick(&w, 4) != 0)
-                sim_disk_power_cut(&w.disk, &w.random.source);
+                sim_disk_power_cut(&w.disk);
             reopen(&w); /* after kill -9 alone: everything that was written is there */
         }
         world_fini(&w);
@@ -252,6 +250,15 @@ static void power_cuts_at_any_operation(void **state)
 
 /* ---- Single failures, the process lives on ---- */
 
+static struct seeded_random fixed;
+
+static void disk_init(struct sim_disk *disk)
+{
+    seeded_random_init(&fixed, 1);
+    sim_disk_init(disk, &fixed.source);
+    assert_int_equal(fs_mkdirs(&disk->fs, "/sim"), OK);
+}
+
 static void a_full_disk_changes_nothing_and_passes(void **state)
 {
     struct sim_disk disk;
@@ -259,13 +266,11 @@ static void a_full_disk_changes_nothing_and_passes(void **state)
     for (uint64_t k = 1; k < 40; k++) {
         struct plog_appended a;
         struct buf before = {0}, after = {0};
-        sim_disk_init(&disk);
+        disk_init(&disk);
         log_fixture_init_on(&f, &disk.fs);
         f.params.config.segment_bytes = 250;
         log_fixture_open(&f);
-        disk.operations = 0;
-        disk.fail_at = k;
-        disk.fail_with = ERR_NO_SPACE;
+        sim_disk_fail(&disk, SIM_CHANGES, k, ERR_NO_SPACE, false);
         for (int i = 0; i < 12; i++) {
             struct batch_spec spec = {.producer_id = 7, .base_sequence = 2 * i, .records = 2};
             describe_producers(&f, &before);
@@ -304,12 +309,11 @@ static void a_failed_write_takes_the_log_out_of_service(void **state)
     struct sim_disk disk;
     struct log_fixture f;
     struct plog_appended a;
-    sim_disk_init(&disk);
+    disk_init(&disk);
     log_fixture_init_on(&f, &disk.fs);
     log_fixture_open(&f);
     append_from(&f, 7, 0, 0, 2);
-    disk.fail_at = disk.operations + 1;
-    disk.fail_with = ERR_IO;
+    sim_disk_fail(&disk, SIM_CHANGES, 1, ERR_IO, false);
     struct batch_spec spec = {.producer_id = 7, .base_sequence = 2, .records = 2};
     assert_int_equal(append(&f, &spec, &a), ERR_IO);
     assert_int_equal(f.failures, 1);
@@ -334,13 +338,12 @@ static void a_failed_barrier_expires_nobody(void **state)
     struct plog_appended a;
     struct buf before = {0}, after = {0};
     int expired;
-    sim_disk_init(&disk);
+    disk_init(&disk);
     log_fixture_init_on(&f, &disk.fs);
     log_fixture_open(&f);
     append_from(&f, 7, 0, 0, 2);
     describe_producers(&f, &before);
-    disk.fail_at = disk.operations + 1;
-    disk.fail_with = ERR_NO_SPACE;
+    sim_disk_fail(&disk, SIM_CHANGES, 1, ERR_NO_SPACE, false);
     assert_int_equal(plog_append_barrier(f.log, STR("source"), 0, 1, &a, &expired), ERR_NO_SPACE);
     describe_producers(&f, &after);
     assert_string_equal(buf_cstr(&before), buf_cstr(&after));
@@ -357,12 +360,11 @@ static void a_failed_sync_takes_the_log_out_of_service(void **state)
 {
     struct sim_disk disk;
     struct log_fixture f;
-    sim_disk_init(&disk);
+    disk_init(&disk);
     log_fixture_init_on(&f, &disk.fs);
     log_fixture_open(&f);
     append_plain(&f, 2);
-    disk.fail_at = disk.operations + 1;
-    disk.fail_with = ERR_IO;
+    sim_disk_fail(&disk, SIM_CHANGES, 1, ERR_IO, false);
     assert_int_equal(plog_flush_now(f.log), ERR_IO);
     assert_int_equal(f.failures, 1);
     assert_int_equal(plog_recovery_point(f.log), 0);

@@ -406,7 +406,7 @@ static int failing_fd(struct file *f)
 }
 
 static const struct file_ops FAILING = {failing_close, failing_pread, failing_pwritev, failing_truncate,
-                                        failing_sync,  failing_size,  failing_fd};
+                                        failing_sync,  failing_size,  failing_fd,    NULL};
 
 struct failing_fs {
     struct fs fs;
