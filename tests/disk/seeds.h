@@ -1,0 +1,36 @@
+/* What the programs of tests/disk share: how many seeds, which one, and how a failing one is named. */
+#ifndef KAGAMI_TESTS_SEEDS_H
+#define KAGAMI_TESTS_SEEDS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "os/random.h"
+#include "sim_disk.h"
+
+/* KAGAMI_SEED=N: that one alone; KAGAMI_SEEDS=N: 1 to N; else 1 to usual. */
+void each_seed(uint64_t usual, void (*run)(uint64_t seed));
+
+/* What ends a life, and in what way it fails before. */
+enum trouble {
+    TROUBLE_POWER,    /* the power goes at an operation */
+    TROUBLE_KILL,     /* the process ends there, and the machine lives on */
+    TROUBLE_EIO,      /* one operation fails, the process goes on */
+    TROUBLE_SYNC,     /* the same for a sync, which says OK the next time */
+    TROUBLE_NO_SPACE, /* one operation finds no room */
+    TROUBLE_FULL,     /* no room at all from some size on, until room is made */
+    TROUBLE_NONE,
+};
+const char *trouble_text(enum trouble trouble);
+
+/* The bytes of the first batch that ends at or behind offset, and all behind it. */
+struct bytes batches_from(struct bytes bytes, int64_t offset);
+/* Number of batches and end offset of whole batches. */
+int64_t batches_end(struct bytes bytes, int64_t when_empty);
+
+#endif
