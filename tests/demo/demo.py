@@ -54,10 +54,10 @@ class Demo:
         self.wanted = {ORDERS: [], PAYMENTS: []}
 
     def start(self):
-        why = kafka_peer.available()
+        why = "asked for" if "--source=kagamid" in sys.argv else kafka_peer.available()
         if why:
             self.source = Kagamid(os.path.join(self.folder, "source"))
-            say(f"The source: a second kagamid, since there is no real Kafka here ({why.splitlines()[0]})")
+            say(f"The source: a second kagamid, not a real Kafka ({why.splitlines()[0]})")
         else:
             self.real_kafka = True
             self.source = kafka_peer.Kafka(os.path.join(self.folder, "kafka"), free_ports(2), preexec=die_with_parent)
@@ -103,10 +103,11 @@ class Demo:
         self.wanted[ORDERS].append(b"the first order")
         source_id = Partition(self.source.bootstrap, ORDERS).batches[0].producer_id
         prove("a producer of the source and one of Kagami have the same id", source_id == self.local_id, f"id {source_id}")
-        filler = rng.randbytes(ORDER_BYTES).hex().encode()[:ORDER_BYTES]
+        text = rng.randbytes(1 << 20).hex().encode()
         with self.client.producer(self.source.bootstrap, compression="lz4") as producer:
             for start in range(0, ORDER_COUNT, 1000):
-                values = [b"order %06d " % i + filler for i in range(start, start + 1000)]
+                cuts = [rng.randrange(len(text) - ORDER_BYTES) for _ in range(1000)]
+                values = [b"order %06d " % (start + i) + text[cut:cut + ORDER_BYTES] for i, cut in enumerate(cuts)]
                 producer.send(ORDERS, [record(key=b"%d" % i, value=v) for i, v in enumerate(values)], partition=(start // 1000) % 3)
                 self.wanted[ORDERS] += values
         if self.real_kafka:
@@ -182,6 +183,7 @@ class Demo:
         copied = {b.producer_id for log in self.copies.values() for b in log.batches}
         new = [b for at, log in logs.items() for b in log.batches[len(self.copies[at].batches):] if b.producer_id >= 0 and not b.is_control]
         fresh_ids = {b.producer_id for b in new} - {self.local_id}
+        prove("without its floor Kagami would give out an id that the copied data use", self.local_id + 1 in copied, f"id {self.local_id + 1}")
         prove("fresh producers have ids that the copied data never used", not fresh_ids & copied, f"ids {sorted(fresh_ids)}")
         if self.real_kafka:
             ended = [b for b in logs[(PAYMENTS, 0)].batches[len(self.copies[(PAYMENTS, 0)].batches):] if b.control_type() == ABORT]
