@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 PREFIX ?= /usr/local
 PRESET_FLAGS := -G Ninja
 
-.PHONY: all help build-packages check-packages demo check units install clean fuzz sanitize soak
+.PHONY: all bench help build-packages check-packages demo check units install clean fuzz sanitize soak
 
 all: build-packages $(BUILD)/build.ninja ## build build/kagamid and build/kagami (optimised, assertions on)
 	@cmake --build $(BUILD) --target kagamid kagami
@@ -42,6 +42,10 @@ soak: check-packages ## random walks over the storage beside a model (tests/mode
 
 install: all ## install the programs, man pages and completion under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+bench: all ## measure kagamid beside a real Kafka and print a table (BENCH_SCALE=0.1: a quick look)
+	@cmake --build $(BUILD) --target kagami_bench
+	@scripts/bench --build $(BUILD) $(BENCH)
 
 clean: ## remove everything that was built
 	@rm -rf $(BUILD)

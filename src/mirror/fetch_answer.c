@@ -10,7 +10,7 @@
 
 #define SEEN_INTERVAL_MS 200
 
-static void write_pieces(struct fetcher *f);
+static void write_pieces(struct fetcher *f, struct client_response *kept);
 
 /* ---- Errors of one partition ---- */
 
@@ -209,6 +209,7 @@ static void first_pass(struct fetcher *f, const struct fetch_response *r)
 
 struct raising {
     struct fetcher *f;
+    struct client_response *response; /* kept */
     struct mirrors *m;
     int count;
     struct {
@@ -259,8 +260,9 @@ static void raised(void *arg)
     }
     mem_free(r->items);
     mem_free(r->raises);
+    struct client_response *kept = r->response;
     mem_free(r);
-    write_pieces(f);
+    write_pieces(f, kept);
 }
 
 static void raise_work(void *arg)
@@ -288,7 +290,7 @@ static void raise_work(void *arg)
     mirrors_post(r->m, r->f->loop, raised, r);
 }
 
-static bool begin_raising(struct fetcher *f)
+static bool begin_raising(struct fetcher *f, struct client_response *response)
 {
     struct raising *r = NULL;
     int64_t max_producer_id = -1;
@@ -325,6 +327,7 @@ static bool begin_raising(struct fetcher *f)
             .leader_epoch = -1};
     }
     f->raising = true;
+    r->response = client_response_keep(response);
     mirrors_work(f->m, raise_work, r);
     return true;
 }
@@ -467,7 +470,8 @@ static void seen(struct fetcher *f)
     }
 }
 
-static void write_pieces(struct fetcher *f)
+/* kept NULL: the response is still the callback's. */
+static void write_pieces(struct fetcher *f, struct client_response *kept)
 {
     struct starts *starts = NULL;
     int64_t bytes = 0;
@@ -492,9 +496,8 @@ static void write_pieces(struct fetcher *f)
     }
     if (starts != NULL)
         mirrors_work(f->m, starts_work, starts);
-    client_response_free(f->response);
+    client_response_free(kept);
     mem_free(f->pieces);
-    f->response = NULL;
     f->pieces = NULL;
     f->piece_count = 0;
     fetcher_send(f);
@@ -531,16 +534,14 @@ static bool session_ok(struct fetcher *f, const struct fetch_response *r)
 void fetcher_answer(struct fetcher *f, struct client_response *response)
 {
     const struct fetch_response *r = response->body;
-    ASSERT(f->response == NULL);
+    ASSERT(f->pieces == NULL);
     if (f->closed || !session_ok(f, r)) {
-        client_response_free(response);
         fetcher_send(f);
         return;
     }
-    f->response = response;
     f->answers++;
     seen(f);
     first_pass(f, r);
-    if (!begin_raising(f))
-        write_pieces(f);
+    if (!begin_raising(f, response))
+        write_pieces(f, NULL);
 }

@@ -17,7 +17,6 @@ struct fetcher *fetcher_create(struct link *link, struct mirror *mirror, struct 
     f->m = mirror->all;
     f->loop = loop;
     f->broker = broker;
-    TAILQ_INIT(&f->topics);
     TAILQ_INIT(&f->partitions);
     LIST_INIT(&f->resolving);
     arena_init(&f->forgotten_names, SIZE_MAX);
@@ -35,39 +34,38 @@ int32_t fetcher_broker(const struct fetcher *f)
 
 /* ---- Partitions ---- */
 
+/* NULL: an older topic of the name, with another id, is not gone from here yet. */
 static struct fetch_topic *topic_for(struct fetcher *f, const char *name, const struct uuid *id)
 {
-    struct fetch_topic *t;
-    TAILQ_FOREACH (t, &f->topics, link) {
-        if (strcmp(t->name, name) == 0 && uuid_eq(&t->id, id))
-            return t;
-    }
+    struct fetch_topic *t = NULL;
+    HASH_FIND(by_name, f->by_name, name, strlen(name), t);
+    if (t != NULL)
+        return uuid_eq(&t->id, id) ? t : NULL;
     t = mem_calloc(1, sizeof(*t));
     t->name = mem_strdup(name);
     t->id = *id;
-    TAILQ_INSERT_TAIL(&f->topics, t, link);
+    HASH_ADD_KEYPTR(by_name, f->by_name, t->name, strlen(t->name), t);
+    if (!uuid_is_zero(id))
+        HASH_ADD(by_id, f->by_id, id, sizeof(t->id), t);
     return t;
 }
 
 struct fetch_partition *fetcher_find(struct fetcher *f, struct str topic, const struct uuid *id, int32_t index)
 {
-    struct fetch_topic *t;
-    TAILQ_FOREACH (t, &f->topics, link) {
-        bool same = f->version >= FETCH_VERSION_IDS ? uuid_eq(&t->id, id) : str_is(topic, t->name);
-        if (same)
-            return index >= 0 && index < t->room ? t->partitions[index] : NULL;
-    }
-    return NULL;
+    struct fetch_topic *t = NULL;
+    if (f->version >= FETCH_VERSION_IDS)
+        HASH_FIND(by_id, f->by_id, id, sizeof(*id), t);
+    else if (topic.len > 0)
+        HASH_FIND(by_name, f->by_name, topic.p, (unsigned)topic.len, t);
+    return t != NULL && index >= 0 && index < t->room ? t->partitions[index] : NULL;
 }
 
 struct fetch_partition *fetcher_find_mp(struct fetcher *f, const struct mirror_partition *mp)
 {
-    struct fetch_topic *t;
-    TAILQ_FOREACH (t, &f->topics, link) {
-        if (mp->index < t->room && t->partitions[mp->index] != NULL && t->partitions[mp->index]->mp == mp)
-            return t->partitions[mp->index];
-    }
-    return NULL;
+    struct fetch_topic *t = NULL;
+    HASH_FIND(by_name, f->by_name, mp->topic, strlen(mp->topic), t);
+    struct fetch_partition *fp = t != NULL && mp->index < t->room ? t->partitions[mp->index] : NULL;
+    return fp != NULL && fp->mp == mp ? fp : NULL;
 }
 
 static void read_position(struct fetch_partition *fp)
@@ -148,7 +146,9 @@ void fetcher_drop(struct fetcher *f, struct fetch_partition *fp)
     struct fetch_topic *t = fp->topic;
     t->partitions[fp->index] = NULL;
     if (--t->count == 0) {
-        TAILQ_REMOVE(&f->topics, t, link);
+        HASH_DELETE(by_name, f->by_name, t);
+        if (!uuid_is_zero(&t->id))
+            HASH_DELETE(by_id, f->by_id, t);
         mem_free(t->partitions);
         mem_free(t->name);
         mem_free(t);
@@ -245,9 +245,8 @@ static void conn_ready(void *arg, struct client_conn *conn)
     struct problem why;
     struct metadata_request request;
     int16_t version = 12;
-    struct fetch_topic *t;
-    TAILQ_FOREACH (t, &f->topics, link)
-        version = uuid_is_zero(&t->id) ? version : (int16_t)-1;
+    if (f->by_id != NULL)
+        version = -1;
     enum error error = client_conn_version(conn, API_FETCH, FETCH_VERSION_MIN, version, &f->version, &why);
     proto_init(&PROTO_METADATA_REQUEST, &request);
     request.topics_n = 0;
@@ -349,7 +348,7 @@ static void answered(void *arg, struct client_response *response)
     f->in_flight = false;
     if (response->error != OK)
         return; /* `closed` comes, too */
-    fetcher_answer(f, client_response_keep(response));
+    fetcher_answer(f, response);
 }
 
 static void pause_over(struct loop_timer *timer)
@@ -419,8 +418,12 @@ void fetcher_attach(void *arg)
         reject(a, UNKNOWN_TOPIC_ID, "The source gave no id for the topic");
         return;
     }
-    struct fetch_partition *fp = mem_calloc(1, sizeof(*fp));
     struct fetch_topic *t = topic_for(f, a->mp->topic, &a->source_id);
+    if (t == NULL || (a->mp->index < t->room && t->partitions[a->mp->index] != NULL)) {
+        reject(a, UNKNOWN_TOPIC_ID, "An older topic of this name is still being let go");
+        return;
+    }
+    struct fetch_partition *fp = mem_calloc(1, sizeof(*fp));
     fp->mp = a->mp;
     fp->partition = a->partition;
     fp->topic = t;
@@ -460,15 +463,6 @@ void fetcher_detach(void *arg)
     fetcher_send(f);
 }
 
-static void drop_response(struct fetcher *f)
-{
-    client_response_free(f->response);
-    mem_free(f->pieces);
-    f->response = NULL;
-    f->pieces = NULL;
-    f->piece_count = 0;
-}
-
 void fetcher_close(void *arg)
 {
     struct fetcher *f = arg;
@@ -479,13 +473,11 @@ void fetcher_close(void *arg)
     resolving_disconnected(f);
     while (!TAILQ_EMPTY(&f->partitions))
         fetcher_drop(f, TAILQ_FIRST(&f->partitions));
-    if (!f->raising)
-        drop_response(f);
 }
 
 void fetcher_destroy(struct fetcher *f)
 {
-    drop_response(f);
+    ASSERT(f->pieces == NULL);
     mem_free(f->forgotten);
     arena_fini(&f->forgotten_names);
     mem_free(f);

@@ -10,7 +10,7 @@
 #include "proto/proto.h"
 
 struct fetch_topic {
-    TAILQ_ENTRY(fetch_topic) link;
+    UT_hash_handle by_name, by_id;
     char *name;
     struct uuid id;                      /* zero: the source has none */
     struct fetch_partition **partitions; /* by index; holes */
@@ -64,8 +64,8 @@ struct fetcher {
     struct client_conn *conn;
     bool checked; /* it is a broker of the right cluster */
     bool in_flight;
-    int16_t version; /* of Fetch */
-    TAILQ_HEAD(fetch_topics, fetch_topic) topics;
+    int16_t version;                     /* of Fetch */
+    struct fetch_topic *by_name, *by_id; /* by_id: those that have one */
     TAILQ_HEAD(fetch_partitions, fetch_partition) partitions;
     int partition_count, held_count;
     int32_t session_id, session_epoch; /* 0, 0: the next request is a full one */
@@ -77,10 +77,9 @@ struct fetcher {
     int64_t seen_ms;         /* when all partitions were told of the last response */
     /* A response in hand: appended at once, or after epochs and producer ids were raised. */
     uint64_t answers;
-    struct client_response *response;
     struct fetch_piece *pieces;
     int piece_count;
-    bool raising;
+    bool raising; /* and so the response is kept beyond its callback */
     LIST_HEAD(resolvings, resolving) resolving;
 };
 
@@ -100,7 +99,7 @@ struct fetch_partition *fetcher_find(struct fetcher *f, struct str topic, const 
 struct fetch_partition *fetcher_find_mp(struct fetcher *f, const struct mirror_partition *mp);
 
 /* fetch_answer.c */
-void fetcher_answer(struct fetcher *f, struct client_response *response); /* takes it over */
+void fetcher_answer(struct fetcher *f, struct client_response *response); /* in its callback */
 
 /* resolve.c */
 /* The source says that our position is none of its own: a gap, or a divergence. */

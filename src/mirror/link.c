@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/logger.h"
 #include "mirror/link.h"
 
@@ -187,7 +188,7 @@ static void lost_work(void *arg)
         mp->settled = false;
         mirror_partition_note_trouble(mp, &lost->why);
         link_back_off(link);
-        link_look(link);
+        link_kick(link); /* once for all that a connection took with it */
     }
     mirror_partition_unref(mp);
     mem_free(lost);
@@ -414,7 +415,10 @@ static void learn_topic_locked(struct link *link, struct mirror_topic *t, const 
     if (source->partitions_n < t->partitions_n)
         link_back_off(link);
     bool unborn = t->partitions_n > 0 && t->partitions[t->partitions_n - 1]->record.state == MIRROR_NONE;
-    if (source->partitions_n > t->partitions_n || unborn) {
+    if (source->partitions_n > LIMIT_PARTITIONS_PER_TOPIC) {
+        log_warn(MIRROR_AREA, "the source names more partitions than can be topic=%s partitions=%d", t->name,
+                 source->partitions_n);
+    } else if (source->partitions_n > t->partitions_n || unborn) {
         struct growing *g = mem_alloc(sizeof(*g));
         *g = (struct growing){mirror_ref(link->mirror), mem_strdup(t->name), source->partitions_n};
         mirrors_work(link->m, grow_work, g);

@@ -1,5 +1,9 @@
-/* A connection goes round READING, HANDLING, WRITING. Two references keep it: one while it is open, one while a request is in
- * flight; an answer for a connection that has ended finds its memory in place, is dropped, and gives up the last of them.
+/* A connection goes round READING, HANDLING, ANSWERED. References keep it: one while it is open, one for each request in flight;
+ * an answer for a connection that has ended finds its memory in place, is dropped, and gives up the last of them.
+ *
+ * A request that gave way has a place in a queue. What is answered behind it waits: answers in their places, that of the request
+ * in hand in `held` (and with it the reading). Bytes leave by `out` alone; while it is not empty nothing is read, so a peer
+ * that doesn't take its answers gets no further requests in.
  *
  * Epoll is told as little as possible: the watch stays on "readable" while a request is handled, and is changed only when the
  * peer really sends ahead or an answer does not fit into the socket. */
@@ -20,7 +24,14 @@
 /* Bytes of an answer that are written at once. */
 #define BYTES_PER_TURN (1024 * 1024)
 
-enum conn_state { CONN_READING, CONN_HANDLING, CONN_WRITING };
+enum conn_state { CONN_READING, CONN_HANDLING, CONN_ANSWERED };
+
+struct conn_place {
+    TAILQ_ENTRY(conn_place) link;
+    struct conn *conn; /* a reference */
+    bool answered;
+    struct chain answer;
+};
 
 struct conn {
     atomic_int refs;
@@ -34,8 +45,10 @@ struct conn {
     bool resuming;  /* resume is in the mailbox */
     uint8_t *frame; /* of the request in flight */
     struct frame_reader reader;
+    TAILQ_HEAD(, conn_place) places; /* of requests that gave way, oldest first */
+    int place_count;
     struct chain out;
-    struct chain posted; /* answer on its way through the mailbox */
+    struct chain held; /* answer that goes out behind all places; or the one on its way through the mailbox */
     struct loop_task reply, resume;
     void (*released)(void *arg, const char *peer);
     void *released_arg;
@@ -126,7 +139,7 @@ static void close_idle(struct loop_timer *timer)
     struct conn_pool *pool = CONTAINER_OF(timer, struct conn_pool, idle_timer);
     struct conn *first;
     while ((first = TAILQ_FIRST(&pool->conns)) != NULL && first->active_ms + pool->limits.idle_max_ms <= now_ms(pool)) {
-        if (first->state == CONN_HANDLING)
+        if (first->state == CONN_HANDLING || first->place_count > 0)
             touch(first); /* the peer waits for us */
         else
             end_conn(first, ERR_TIMED_OUT);
@@ -175,7 +188,8 @@ enum error conn_open(struct conn_pool *pool, struct transport *transport, const 
     conn->active_ms = now_ms(pool);
     frame_reader_init(&conn->reader, pool->limits.request_max_bytes);
     chain_init(&conn->out);
-    chain_init(&conn->posted);
+    chain_init(&conn->held);
+    TAILQ_INIT(&conn->places);
     conn->released = released;
     conn->released_arg = released_arg;
     snprintf(conn->peer, sizeof(conn->peer), "%s", peer);
@@ -195,6 +209,27 @@ static void free_frame(struct conn *conn)
     conn->frame = NULL;
 }
 
+static void end_place(struct conn_place *place)
+{
+    struct conn *conn = place->conn;
+    TAILQ_REMOVE(&conn->places, place, link);
+    conn->place_count--;
+    chain_fini(&place->answer);
+    mem_free(place);
+    conn_unref(conn);
+}
+
+/* Of an ended connection, which the caller holds. Places that wait for their answer end with it. */
+static void drop_answered_places(struct conn *conn)
+{
+    struct conn_place *place, *next;
+    for (place = TAILQ_FIRST(&conn->places); place != NULL; place = next) {
+        next = TAILQ_NEXT(place, link);
+        if (place->answered)
+            end_place(place);
+    }
+}
+
 static void end_conn(struct conn *conn, enum error why)
 {
     struct conn_pool *pool = conn->pool;
@@ -208,8 +243,10 @@ static void end_conn(struct conn *conn, enum error why)
     TAILQ_REMOVE(&pool->conns, conn, link);
     if (--pool->count == 0)
         loop_timer_stop(&pool->idle_timer);
-    bool writing = conn->state == CONN_WRITING;
-    if (writing) { /* the request was ended by its handler: its reference is ours to give up */
+    drop_answered_places(conn);
+    bool answered = conn->state == CONN_ANSWERED;
+    if (answered) { /* the request was ended by its handler: its reference is ours to give up */
+        chain_fini(&conn->held);
         free_frame(conn);
         conn->state = CONN_READING;
     }
@@ -217,7 +254,7 @@ static void end_conn(struct conn *conn, enum error why)
         pool->events.closed(pool->arg, conn, why);
     if (conn->released != NULL)
         conn->released(conn->released_arg, conn->peer);
-    if (writing)
+    if (answered)
         conn_unref(conn);
     conn_unref(conn);
 }
@@ -238,30 +275,54 @@ static void watch_for(struct conn *conn, int events)
         end_conn(conn, ERR_IO);
 }
 
-/* The answer is written, or there is none: the next request may come. */
+/* All that is due is written: the next request may come. */
 static void finish_request(struct conn *conn)
 {
     free_frame(conn);
     conn->state = CONN_READING;
-    watch_for(conn, LOOP_READ);
-    if (!conn->driving)
-        drive(conn);
     conn_unref(conn);
 }
 
-static void flush(struct conn *conn)
+/* Moves the answers whose turn it is to `out`. */
+static void collect_answers(struct conn *conn)
 {
-    size_t written;
-    enum error e = transport_write_chain(conn->transport, &conn->out, BYTES_PER_TURN, &written);
+    struct conn_place *place;
+    while ((place = TAILQ_FIRST(&conn->places)) != NULL && place->answered) {
+        chain_splice(&conn->out, &place->answer);
+        end_place(place);
+    }
+    if (place == NULL && conn->state == CONN_ANSWERED)
+        chain_splice(&conn->out, &conn->held);
+}
+
+/* Writes what can be written, ends the request in hand when that was its answer, and goes on reading when all is out. */
+static void advance(struct conn *conn)
+{
+    if (conn->transport == NULL)
+        return;
+    size_t written = 0;
+    collect_answers(conn);
+    enum error e = conn->out.len > 0 ? transport_write_chain(conn->transport, &conn->out, BYTES_PER_TURN, &written) : OK;
     STAT_ADD(bytes_out, (int64_t)written);
     if (written > 0)
         touch(conn);
-    if (e == OK)
-        finish_request(conn);
-    else if (e == ERR_NOT_FOUND)
+    if (e == ERR_NOT_FOUND) {
         watch_for(conn, LOOP_WRITE);
-    else
+        return;
+    }
+    if (e != OK) {
         end_conn(conn, e);
+        return;
+    }
+    conn_ref(conn);
+    if (conn->state == CONN_ANSWERED && TAILQ_EMPTY(&conn->places))
+        finish_request(conn);
+    if (conn->state == CONN_READING) {
+        watch_for(conn, LOOP_READ);
+        if (!conn->driving)
+            drive(conn);
+    }
+    conn_unref(conn);
 }
 
 static void start_request(struct conn *conn, uint8_t *frame, size_t len)
@@ -276,11 +337,11 @@ static void resume(struct loop_task *task)
 {
     struct conn *conn = CONTAINER_OF(task, struct conn, resume);
     conn->resuming = false;
-    drive(conn);
+    advance(conn);
     conn_unref(conn);
 }
 
-/* Frames that came already lie in the reader, where epoll does not see them. */
+/* For frames that lie in the reader, where epoll does not see them, and for answers that become ready together. */
 static void post_resume(struct conn *conn)
 {
     if (conn->resuming)
@@ -299,7 +360,7 @@ static void drive(struct conn *conn)
         return;
     conn_ref(conn);
     conn->driving = true;
-    for (int turns = 0; conn->transport != NULL && conn->state == CONN_READING; turns++) {
+    for (int turns = 0; conn->transport != NULL && conn->state == CONN_READING && conn->out.len == 0; turns++) {
         if (turns == REQUESTS_PER_TURN) {
             post_resume(conn);
             break;
@@ -324,20 +385,14 @@ static void drive(struct conn *conn)
 static void on_ready(struct loop_fd *w, int events)
 {
     struct conn *conn = CONTAINER_OF(w, struct conn, watch);
-    switch (conn->state) {
-    case CONN_READING:
+    if (conn->out.len > 0)
+        advance(conn);
+    else if (conn->state == CONN_READING)
         drive(conn);
-        break;
-    case CONN_WRITING:
-        flush(conn);
-        break;
-    case CONN_HANDLING:
-        if ((events & LOOP_ERROR) != 0)
-            end_conn(conn, ERR_CLOSED); /* reset: nobody is there to read the answer */
-        else
-            watch_for(conn, 0);
-        break;
-    }
+    else if ((events & LOOP_ERROR) != 0)
+        end_conn(conn, ERR_CLOSED); /* reset: nobody is there to read the answer */
+    else
+        watch_for(conn, 0);
 }
 
 static void end_request_of_closed(struct conn *conn)
@@ -355,9 +410,9 @@ void conn_reply(struct conn *conn, struct chain *answer)
         end_request_of_closed(conn);
         return;
     }
-    chain_splice(&conn->out, answer);
-    conn->state = CONN_WRITING;
-    flush(conn);
+    chain_splice(&conn->held, answer);
+    conn->state = CONN_ANSWERED;
+    advance(conn);
 }
 
 static void reply_from_mailbox(struct loop_task *task)
@@ -365,13 +420,13 @@ static void reply_from_mailbox(struct loop_task *task)
     struct conn *conn = CONTAINER_OF(task, struct conn, reply);
     struct chain answer;
     chain_init(&answer);
-    chain_splice(&answer, &conn->posted);
+    chain_splice(&answer, &conn->held);
     conn_reply(conn, &answer);
 }
 
 void conn_reply_post(struct conn *conn, struct chain *answer)
 {
-    chain_splice(&conn->posted, answer);
+    chain_splice(&conn->held, answer);
     conn->reply.run = reply_from_mailbox;
     loop_post(conn->pool->loop, &conn->reply);
 }
@@ -379,10 +434,14 @@ void conn_reply_post(struct conn *conn, struct chain *answer)
 void conn_no_reply(struct conn *conn)
 {
     ASSERT(loop_is_current(conn->pool->loop) && conn->state == CONN_HANDLING);
-    if (conn->transport == NULL)
+    if (conn->transport == NULL) {
         end_request_of_closed(conn);
-    else
-        finish_request(conn);
+        return;
+    }
+    conn_ref(conn);
+    finish_request(conn);
+    advance(conn);
+    conn_unref(conn);
 }
 
 void conn_refuse(struct conn *conn)
@@ -396,6 +455,52 @@ void conn_free_frame(struct conn *conn)
 {
     ASSERT(conn->state == CONN_HANDLING);
     free_frame(conn);
+}
+
+/* ---- requests that gave way ---- */
+
+struct conn_place *conn_give_way(struct conn *conn)
+{
+    ASSERT(loop_is_current(conn->pool->loop) && conn->state == CONN_HANDLING);
+    if (conn->transport == NULL || conn->place_count == CONN_WAITING_MAX)
+        return NULL;
+    struct conn_place *place = mem_alloc(sizeof(*place));
+    place->conn = conn; /* the request's reference */
+    place->answered = false;
+    chain_init(&place->answer);
+    TAILQ_INSERT_TAIL(&conn->places, place, link);
+    conn->place_count++;
+    free_frame(conn);
+    conn->state = CONN_READING;
+    if (!conn->driving)
+        post_resume(conn);
+    return place;
+}
+
+/* What becomes ready in one round of the loop (a sync releases many) is written at once. */
+void conn_place_reply(struct conn_place *place, struct chain *answer)
+{
+    struct conn *conn = place->conn;
+    ASSERT(loop_is_current(conn->pool->loop) && !place->answered);
+    if (conn->transport == NULL) {
+        chain_fini(answer);
+        end_place(place);
+        return;
+    }
+    chain_splice(&place->answer, answer);
+    place->answered = true;
+    if (place == TAILQ_FIRST(&conn->places))
+        post_resume(conn);
+}
+
+void conn_place_refuse(struct conn_place *place)
+{
+    struct conn *conn = place->conn;
+    ASSERT(loop_is_current(conn->pool->loop) && !place->answered);
+    conn_ref(conn);
+    end_place(place);
+    end_conn(conn, ERR_CANCELLED);
+    conn_unref(conn);
 }
 
 /* ---- what is known of it ---- */

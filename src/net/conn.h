@@ -1,8 +1,9 @@
 /* The server's side of a connection: frames come in one at a time, answers go out in order.
  *
- * One request is in flight per connection: between the `request` callback and its end nothing more is read, so that a client's
- * memory here is one frame, one answer and at most 64 KiB of frames sent ahead. Everything runs on the loop of the
- * connection's pool, except where "any thread" is said.
+ * One request is in hand per connection: between the `request` callback and its end nothing more is read, so that a client's
+ * memory here is one frame, one answer and at most 64 KiB of frames sent ahead. A request that has done all that the next one
+ * could depend on, and only waits, may give way (conn_give_way): the next ones are taken meanwhile, its answer keeps its place.
+ * Everything runs on the loop of the connection's pool, except where "any thread" is said.
  *
  * A request in flight holds the connection's memory: the pointer stays good until the request is ended, also when the peer has
  * long gone, and ending it then is harmless. Whoever else keeps a pointer takes a reference. */
@@ -19,6 +20,8 @@
 #include "os/loop.h"
 
 #define CONN_PEER_MAX 64
+/* Requests of one connection that may have given way at a time. */
+#define CONN_WAITING_MAX 32
 
 struct conn;
 struct conn_pool;
@@ -66,6 +69,18 @@ void conn_no_reply(struct conn *conn);                         /* ends the reque
 void conn_refuse(struct conn *conn);                           /* ends the request and the connection */
 /* Frees the frame of the request in flight early (its views end with it). */
 void conn_free_frame(struct conn *conn);
+
+/* The place of an answer in the order of a connection's answers. */
+struct conn_place;
+
+/* The request in hand gives way: its frame is freed, the next request may come (not before the `request` callback that runs now
+ * has returned), and it ends by conn_place_reply or conn_place_refuse, whenever. Answers go out in the order of the requests. NULL, and nothing
+ * changes, when CONN_WAITING_MAX have given way already or the connection has ended. */
+struct conn_place *conn_give_way(struct conn *conn);
+/* Like conn_reply and conn_refuse, for a request that has given way. The place ends with it. */
+void conn_place_reply(struct conn_place *place, struct chain *answer);
+void conn_place_refuse(struct conn_place *place);
+
 /* Ends the connection, not the request in flight. Nothing happens when it has ended before. */
 void conn_close(struct conn *conn);
 

@@ -168,10 +168,11 @@ static void move_high_watermark(struct partition *p)
         plog_set_high_watermark(p->log, hw);
 }
 
-/* The log made everything that it kept durable, also for a flush that is under way. */
+/* A log that was cut made everything that it kept durable, also for a flush that is under way. One that had nothing to cut did not. */
 void partition_after_truncation(struct partition *p)
 {
-    p->flushing.offset = p->waiting.offset = -1;
+    if (plog_recovery_point(p->log) >= plog_end_offset(p->log))
+        p->flushing.offset = p->waiting.offset = -1;
     p->state_changed = true;
     if (plog_failed(p->log))
         return;
@@ -265,15 +266,15 @@ void partition_leave(struct partition *p)
     p->wakes = NULL;
     if (tell_failure)
         partition_ref(p);
-    mutex_unlock(&p->mutex);
-
-    post(wakes);
-    if (submit) {
+    if (submit) { /* under the lock: behind partition_close nobody touches the env any more */
         p->flush_job.work = flush_work;
         p->flush_job.done = flush_done;
         p->flush_job.loop = NULL;
         helpers_submit(p->env->helpers, &p->flush_job);
     }
+    mutex_unlock(&p->mutex);
+
+    post(wakes);
     if (tell_failure) {
         if (p->env->storage_failed != NULL)
             p->env->storage_failed(p->env->arg, p);

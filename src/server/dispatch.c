@@ -74,13 +74,8 @@ static const char *decode(struct request *r, struct bytes frame, struct request_
 
 void request_arrived(void *arg, struct conn *conn, uint8_t *frame, size_t len)
 {
-    struct request *r = conn_data(conn);
-    r->in_flight = true;
-    atomic_fetch_add(&r->server->requests_in_flight, 1);
+    struct request *r = request_begin(arg, conn);
     STAT_ADD(requests, 1);
-    r->api = NULL;
-    r->version = -1;
-    r->client_id = STR_NULL;
     struct request_header header;
     bool answered = false;
     const char *refusal = decode(r, (struct bytes){frame, (int64_t)len}, &header, &answered);

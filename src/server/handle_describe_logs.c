@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "repl/partitions.h"
 #include "server/handlers.h"
+#include "server/named.h"
 #include "server/server.h"
 #include "storage/log_manager.h"
 
@@ -12,17 +13,23 @@ struct log_dirs {
     struct describe_log_dirs_response response;
     struct describe_log_dirs_response_results_topics *topics;
     int32_t topics_n, topics_room, partitions_room;
+    bool all;
+    struct named *asked; /* sorted */
+    size_t asked_n;
 };
 
-static bool asked(const struct describe_log_dirs_request *request, struct str topic, int32_t partition)
+static void collect_asked(struct log_dirs *d, const struct describe_log_dirs_request *request)
 {
-    if (request->topics_n < 0)
-        return true;
+    d->all = request->topics_n < 0;
+    size_t count = 0;
     for (int32_t t = 0; t < request->topics_n; t++)
-        for (int32_t i = 0; str_eq(request->topics[t].topic, topic) && i < request->topics[t].partitions_n; i++)
-            if (request->topics[t].partitions[i] == partition)
-                return true;
-    return false;
+        count += (size_t)MAX(request->topics[t].partitions_n, 0);
+    d->asked = request_calloc(d->request, count, sizeof(*d->asked));
+    for (int32_t t = 0; t < request->topics_n; t++)
+        for (int32_t i = 0; i < request->topics[t].partitions_n; i++)
+            d->asked[d->asked_n++] =
+                (struct named){.topic = request->topics[t].topic, .partition = request->topics[t].partitions[i]};
+    named_sort(d->asked, d->asked_n);
 }
 
 /* Arrays grow by doubling in the arena: what was outgrown is freed with the request. */
@@ -43,7 +50,7 @@ static void add_partition(void *arg, struct partition *p)
     struct log_dirs *d = arg;
     struct request *r = d->request;
     struct str name = str_of(partition_topic(p));
-    if (!asked(r->body, name, partition_index(p)))
+    if (!d->all && !named_has(d->asked, d->asked_n, name, partition_index(p)))
         return;
     if (d->topics_n == 0 || !str_eq(d->topics[d->topics_n - 1].name, name)) {
         d->topics = grow(r, d->topics, d->topics_n, &d->topics_room, sizeof(*d->topics));
@@ -75,6 +82,7 @@ static void log_dirs_work(struct request *r)
         result->total_bytes = (int64_t)total;
         result->usable_bytes = (int64_t)usable;
     }
+    collect_asked(d, r->body);
     partitions_each(r->server->partitions, add_partition, d);
     result->topics = d->topics;
     result->topics_n = d->topics_n;
@@ -137,9 +145,25 @@ static enum error describe_producers(struct request *r, struct str topic,
     return error;
 }
 
+/* A partition may have a million producers: naming it again and again is refused. */
+static bool *find_twice(struct request *r, const struct describe_producers_request *request)
+{
+    size_t count = 0, n = 0;
+    for (int32_t t = 0; t < request->topics_n; t++)
+        count += (size_t)MAX(request->topics[t].partition_indexes_n, 0);
+    bool *twice = request_calloc(r, count, sizeof(*twice));
+    struct named *named = request_calloc(r, count, sizeof(*named));
+    for (int32_t t = 0; t < request->topics_n; t++)
+        for (int32_t i = 0; i < request->topics[t].partition_indexes_n; i++, n++)
+            named[n] = (struct named){request->topics[t].name, request->topics[t].partition_indexes[i], &twice[n]};
+    named_mark_twice(named, count);
+    return twice;
+}
+
 void handle_describe_producers(struct request *r)
 {
     const struct describe_producers_request *request = r->body;
+    bool *twice = find_twice(r, request);
     struct describe_producers_response response;
     proto_init(&PROTO_DESCRIBE_PRODUCERS_RESPONSE, &response);
     response.topics_n = MAX(request->topics_n, 0);
@@ -151,7 +175,7 @@ void handle_describe_producers(struct request *r)
         topic->partitions = describe_producers_response_topics_partitions_new(&r->arena, topic->partitions_n);
         for (int32_t i = 0; i < topic->partitions_n; i++) {
             topic->partitions[i].partition_index = request->topics[t].partition_indexes[i];
-            enum error error = describe_producers(r, topic->name, &topic->partitions[i]);
+            enum error error = *twice++ ? INVALID_REQUEST : describe_producers(r, topic->name, &topic->partitions[i]);
             topic->partitions[i].error_code = error_wire(error);
             if (error != OK)
                 topic->partitions[i].error_message = str_of(error_message(error));

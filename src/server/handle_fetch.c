@@ -159,8 +159,13 @@ static void run(struct fetch_call *call)
     }
 }
 
+/* Before version 7 an answer has no place for an error of the whole request. */
 static void refuse(struct request *r, enum error error)
 {
+    if (r->version < 7) {
+        request_close(r, error_message(error));
+        return;
+    }
     struct fetch_response response;
     proto_init(&PROTO_FETCH_RESPONSE, &response);
     response.error_code = error_wire(error);

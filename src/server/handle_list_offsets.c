@@ -1,10 +1,9 @@
 /* ListOffsets and OffsetForLeaderEpoch. Looking for a time reads segments, so such requests run on a helper. */
-#include <stdlib.h>
-
 #include "base/assert.h"
 #include "base/limits.h"
 #include "repl/partitions.h"
 #include "server/handlers.h"
+#include "server/named.h"
 #include "server/server.h"
 
 /* Version from which a special timestamp may be asked (Kafka: ReplicaManager.timestampMinSupportedVersion); INT16_MAX: never. */
@@ -27,19 +26,6 @@ static int16_t first_version_of(int64_t timestamp)
     }
 }
 
-struct named { /* for finding what is asked twice */
-    struct str topic;
-    int32_t partition;
-    bool *twice;
-};
-
-static int by_name(const void *left, const void *right)
-{
-    const struct named *a = left, *b = right;
-    int order = str_cmp(a->topic, b->topic);
-    return order != 0 ? order : (a->partition > b->partition) - (a->partition < b->partition);
-}
-
 /* Marks in *ret_twice, which runs over all partitions of the request in order. */
 static void find_twice(struct request *r, const struct list_offsets_request *request, bool **ret_twice)
 {
@@ -51,11 +37,7 @@ static void find_twice(struct request *r, const struct list_offsets_request *req
     for (int32_t t = 0; t < request->topics_n; t++)
         for (int32_t i = 0; i < request->topics[t].partitions_n; i++, n++)
             named[n] = (struct named){request->topics[t].name, request->topics[t].partitions[i].partition_index, &twice[n]};
-    if (count > 1)
-        qsort(named, count, sizeof(*named), by_name);
-    for (size_t i = 1; i < count; i++)
-        if (by_name(&named[i - 1], &named[i]) == 0)
-            *named[i - 1].twice = *named[i].twice = true;
+    named_mark_twice(named, count);
     *ret_twice = twice;
 }
 

@@ -4,10 +4,13 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/logger.h"
 #include "base/stats.h"
 #include "repl/partitions.h"
 #include "server/handlers.h"
 #include "server/server.h"
+
+#define FULL_DISK_LOG_INTERVAL_MS 10000
 
 struct produce_part {
     const struct produce_request_topic_data *topic;
@@ -179,6 +182,14 @@ static enum error append(struct produce_part *part, struct problem *problem)
 
 /* ---- The request ---- */
 
+/* The appends are done, in the order of the requests, so the next request of the connection may append: one fdatasync then serves all that wait. */
+static void give_way(struct request *r, struct produce *p)
+{
+    for (int32_t t = 0; t < p->response.responses_n; t++)
+        p->response.responses[t].name = arena_str(&r->arena, p->response.responses[t].name);
+    request_give_way(r);
+}
+
 static int by_partition(const void *left, const void *right)
 {
     uintptr_t a = (uintptr_t)(*(struct produce_part *const *)left)->partition,
@@ -242,10 +253,22 @@ static void find_partition(struct produce_part *part)
         set_error(part, error, NULL);
 }
 
+static void tell_full_disk(struct server *server, struct problem *problem)
+{
+    char line[1000];
+    problem_hint(problem, "Make room in the data folder; reads go on, and writes do as soon as there is room");
+    int64_t now = clock_mono_ms(server->clock), last = atomic_load(&server->full_disk_logged_ms);
+    if ((last == 0 || now - last >= FULL_DISK_LOG_INTERVAL_MS) &&
+        atomic_compare_exchange_strong(&server->full_disk_logged_ms, &last, now))
+        log_error("server", "records of a client could not be stored: %s", problem_line(problem, line, sizeof(line)));
+}
+
 static void append_part(struct produce_part *part)
 {
     struct problem problem = {0};
     enum error error = append(part, &problem);
+    if (error == ERR_NO_SPACE)
+        tell_full_disk(part->produce->request->server, &problem);
     if (error != OK)
         set_error(part, error, &problem);
 }
@@ -297,4 +320,5 @@ void handle_produce(struct request *r)
     }
     request_on_cancel(r, cancelled);
     loop_timer_start(r->loop, &p->timer, MAX(request->timeout_ms, 0), timed_out);
+    give_way(r, p);
 }

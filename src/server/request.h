@@ -2,7 +2,7 @@
  *
  * dispatch.c reads the header, checks version and authorisation, decodes the body into the request's arena and calls the handler of server/handlers.h on
  * the connection's loop. A handler answers exactly once, now or later, on that loop: request_respond, request_respond_chain or request_close. After the call
- * the request is gone. One request is in flight per connection, so requests of one connection never meet.
+ * the request is gone. A connection's next request is taken when this one is answered, or has given way (request_give_way).
  *
  * A handler that blocks (disk, metadata writes) uses request_run. When the connection ends while a handler waits, `cancelled` is set and the hook of
  * request_on_cancel runs; the handler still has to end the request (the answer is then dropped). */
@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/arena.h"
 #include "base/chain.h"
@@ -23,6 +24,8 @@
 
 struct server;
 struct conn;
+struct conn_place;
+struct client;
 
 struct request {
     struct server *server; /* server/server.h */
@@ -39,9 +42,10 @@ struct request {
     void *state;          /* the handler's own, e.g. in the arena */
 
     /* request.c's own */
+    struct client *client;
     struct conn *conn;
-    bool in_flight;
-    bool closed; /* the connection is gone: free us when the request ends */
+    struct conn_place *place; /* it gave way; NULL: it did not */
+    TAILQ_ENTRY(request) link;
     void (*on_cancel)(struct request *r);
     struct helper_job job;
     void (*work)(struct request *r);
@@ -54,6 +58,10 @@ void request_respond(struct request *r, const void *response);
 void request_close(struct request *r, const char *reason);
 /* Ends a request that gets no answer (Produce with acks 0); the connection goes on. */
 void request_no_response(struct request *r);
+/* For a request that has done all that the next one on its connection could depend on, and now only waits: the next one is taken meanwhile, answers
+ * keep their order. The frame is freed, and with it all strings and bytes of the body that are views into it: copy first what the answer needs. Does nothing
+ * (the frame stays) when the request takes much memory or too many of this connection wait already. */
+void request_give_way(struct request *r);
 /* Runs work on a helper thread, then done on the loop. The arena belongs to work meanwhile. */
 void request_run(struct request *r, void (*work)(struct request *r), void (*done)(struct request *r));
 /* hook runs on the loop when the connection ends before the answer; NULL takes it back. The hook may end the request. */
@@ -69,6 +77,7 @@ struct str request_problem_text(struct request *r, const struct problem *problem
 /* ---- For server.c: callbacks of net's connections (struct conn_events), arg is the struct server ---- */
 
 void request_conn_opened(void *arg, struct conn *conn);
+struct request *request_begin(struct server *server, struct conn *conn);
 void request_arrived(void *arg, struct conn *conn, uint8_t *frame, size_t len);
 void request_conn_closed(void *arg, struct conn *conn, enum error why);
 

@@ -41,6 +41,7 @@ struct server {
     char cluster_id[64];
     size_t fetch_max_bytes; /* fetch.max.bytes */
     _Atomic int64_t requests_in_flight;
+    _Atomic int64_t full_disk_logged_ms; /* clock_mono_ms, 0: never. A full disk refuses every write, the log need not say each */
 };
 
 #endif

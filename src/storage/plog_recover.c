@@ -385,9 +385,11 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
         error = apply_replayed(&r, recovery.next_offset);
     if (error != OK)
         return error;
-    plog_event(log, "segment %" PRId64 " recovered: %" PRId64 " batches, end offset %" PRId64 ", %" PRIu64 " bytes cut off%s%s",
-               base_offset, recovery.batches, recovery.next_offset, recovery.cut_bytes, recovery.reason != NULL ? ": " : "",
-               recovery.reason != NULL ? recovery.reason : "");
+    if (recovery.batches > 0 || recovery.cut_bytes > 0) /* a new log has nothing to tell */
+        plog_event(log,
+                   "segment %" PRId64 " recovered: %" PRId64 " batches, end offset %" PRId64 ", %" PRIu64 " bytes cut off%s%s",
+                   base_offset, recovery.batches, recovery.next_offset, recovery.cut_bytes, recovery.reason != NULL ? ": " : "",
+                   recovery.reason != NULL ? recovery.reason : "");
     bool hole = log->recovery_point_known && plog_segment_upper(log, index) > plog_recovery_point(log) &&
                 plog_segment_upper(log, index) != recovery.next_offset;
     while ((recovery.cut_bytes > 0 || hole) && log->segment_count > index + 1) {
@@ -654,8 +656,8 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     if (error == OK && (state_stands != log->segment_count || producer_state_end_offset(log->producers) != log->end_offset))
         error = plog_rebuild_producers(log, log->end_offset);
     if (error == OK)
-        error =
-            leader_epochs_truncate_from_end(&log->epochs, MIN(log->end_offset, INT64_MAX - 1) + 1); /* one that begins at the end has no batch yet */
+        error = leader_epochs_truncate_from_end(&log->epochs, MIN(log->end_offset, INT64_MAX - 1) +
+                                                                  1); /* one that begins at the end has no batch yet */
     if (error == OK)
         error = complete_epochs(log, epochs_lost);
     if (error == OK)

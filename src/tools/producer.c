@@ -228,22 +228,30 @@ bool producer_flush(struct producer *p)
     return good;
 }
 
+/* Whether the record has no room in what waits for its partition. */
+static bool is_full(const struct producer *p, const struct produced *to, const struct batch_record *record)
+{
+    int64_t size = record->key.len + record->value.len;
+    int32_t count = to->open ? batch_builder_count(&to->builder) : 0;
+    return count > 0 &&
+           (count >= p->batch_records || (int64_t)batch_builder_size_bytes(&to->builder) + size > PRODUCER_BATCH_BYTES);
+}
+
 bool producer_add(struct producer *p, int32_t partition, const struct batch_record *record)
 {
+    bool rounds = partition < 0 && record->key.p == NULL;
     if (partition < 0)
-        partition = record->key.p != NULL ? partition_for_key(record->key, p->count) : p->round;
-    struct produced *to = &p->partitions[partition];
-    int64_t size = MAX(record->key.len, 0) + MAX(record->value.len, 0);
-    bool waiting = to->open && batch_builder_count(&to->builder) > 0;
-    if (waiting && (batch_builder_count(&to->builder) >= p->batch_records ||
-                    (int64_t)batch_builder_size_bytes(&to->builder) + size > PRODUCER_BATCH_BYTES)) {
+        partition = rounds ? p->round : partition_for_key(record->key, p->count);
+    if (is_full(p, &p->partitions[partition], record)) {
         if (!flush_partition(p, partition))
             return false;
-        if (record->key.p == NULL && partition == p->round)
-            p->round = (p->round + 1) % p->count;
-        waiting = false;
+        if (rounds) /* the next batch is the next partition's */
+            partition = p->round = (p->round + 1) % p->count;
     }
-    if (!waiting)
+    struct produced *to = &p->partitions[partition];
+    if (is_full(p, to, record) && !flush_partition(p, partition))
+        return false;
+    if (!to->open || batch_builder_count(&to->builder) == 0)
         begin_batch(p, to);
     enum error error = batch_builder_add(&to->builder, record);
     if (error != OK)

@@ -60,6 +60,10 @@ def test_each_layer_has_a_readme_of_a_page():
             assert len(readme.read_text().splitlines()) <= 90, f"{readme} is more than a page"
 
 
+def test_nothing_built_is_in_the_tree():
+    assert [str(p.relative_to(ROOT)) for p in tracked() if p.relative_to(ROOT).parts[0].startswith("build")] == []
+
+
 def test_no_unfinished_marks():
     marks = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
     found = []

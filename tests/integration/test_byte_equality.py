@@ -19,7 +19,7 @@ def test_the_source_has_what_a_log_can_hold(source):
     assert all(b.attributes & 8 for b in logs["append-time"].batches if not b.is_control)
     assert {b.control_type() for b in logs["transactions"].batches if b.is_control} == {ABORT, COMMIT}
     assert logs["open-transaction"].last_stable_offset < logs["open-transaction"].high_watermark
-    assert any(pairs for pairs in logs["transactions"].aborted_below().values())
+    assert any(pairs for pairs in logs["transactions"].aborted_of_batches().values())
     assert max(len(b.data) for b in logs["big"].batches) > 20 << 20
     assert len(logs["segments"].batches) > 10
     batches = logs["compacted"].batches
@@ -74,9 +74,9 @@ def test_the_destination_is_equal_batch_by_batch(source, mirrored, kind):
 def test_aborted_lists_are_equal(source, mirrored, kind):
     theirs = Partition(source.bootstrap, source.topics[kind])
     ours = Partition(mirrored.kagamid.bootstrap, source.topics[kind])
-    lists = theirs.aborted_below()
+    lists = theirs.aborted_of_batches()
     assert any(lists.values()), "nothing was aborted, so this would prove nothing"
-    assert ours.aborted_below() == lists
+    assert ours.aborted_of_batches() == lists
 
 
 @pytest.mark.parametrize("kind", ["codecs", "transactions", "open-transaction", "compacted", "log-start"])

@@ -4,6 +4,9 @@ from waiting import wait_until
 from wire import Client
 
 
+UNKNOWN_CLUSTER_MIRROR = 1137
+
+
 class MirrorError(Exception):
     def __init__(self, what, answer, code=None, message=None, hint=None):
         self.code = answer.get("errorCode") if code is None else code
@@ -54,7 +57,7 @@ class Mirror:
 
     def describe(self):
         mirrors = call(self.kagamid.bootstrap, "DescribeClusterMirrors", {"mirrorNames": [self.name]})["mirrors"]
-        if mirrors[0]["errorCode"]:
+        if mirrors[0]["errorCode"] == UNKNOWN_CLUSTER_MIRROR: # another code is the link's present trouble
             raise MirrorError("DescribeClusterMirrors", mirrors[0])
         return mirrors[0]
 

@@ -121,12 +121,22 @@ class Partition:
                 self.batches += batches
                 offset = batches[-1].last_offset + 1
 
-    def aborted_below(self):
-        """For each batch: the aborted transactions that a read_committed fetch of it names and that reach into it, as {base offset: [(pid, first offset)]}."""
-        markers = {}
+    def aborted_of_batches(self):
+        """For each batch: the aborted transactions that a read_committed fetch of it names and that reach into it, as {base offset: [(pid, first offset)]}.
+
+        The first offset is that of the transaction's first batch that is there: compaction may have removed the one that it began with, and a copy
+        cannot know of it. An answer may also name transactions beyond the batch, by how far an index let it look: these are left out."""
+        markers, data = {}, {}
         for batch in self.batches:
             if batch.control_type() == ABORT:
                 markers.setdefault(batch.producer_id, []).append(batch.base_offset)
+            elif not batch.is_control:
+                data.setdefault(batch.producer_id, []).append(batch.base_offset)
+
+        def stands(pid, first_offset):
+            end = next((m for m in markers.get(pid, []) if m >= first_offset), -1)
+            return next(((pid, at, end) for at in data.get(pid, []) if first_offset <= at < end), None)
+
         lists = {}
         with Client(self.bootstrap, timeout_s=120) as client:
             for batch in self.batches:
@@ -134,10 +144,8 @@ class Partition:
                     break
                 at = max(batch.base_offset, self.log_start)
                 found = fetch(client, self.topic, self.partition, at, READ_COMMITTED, partition_max_bytes=1)
-                lists[batch.base_offset] = sorted(
-                    (a["producerId"], a["firstOffset"]) for a in found["abortedTransactions"] or []
-                    if a["firstOffset"] <= batch.last_offset
-                    and any(m >= at and m >= a["firstOffset"] for m in markers.get(a["producerId"], [])))
+                standing = [stands(a["producerId"], a["firstOffset"]) for a in found["abortedTransactions"] or []]
+                lists[batch.base_offset] = sorted((t[0], t[1]) for t in standing if t and t[1] <= batch.last_offset and t[2] >= at)
         return lists
 
 

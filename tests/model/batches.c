@@ -126,7 +126,7 @@ static int32_t pick_leader_epoch(struct walk *w)
     case 1:
         return latest + 1 + (int32_t)pick(w, 3);
     case 2:
-        return chance(w, 3) ? -1 : MAX(latest, 0);
+        return chance(w, 3) && !w->replica.on ? -1 : MAX(latest, 0);
     default:
         return MAX(latest, 0);
     }

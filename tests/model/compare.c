@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "replica.h"
 #include "walk.h"
 
 struct view { /* a comparison that runs */
@@ -465,9 +466,64 @@ void walk_compare(struct walk *w, struct plog *log, const struct expected *x)
         check_whole(v);
 }
 
+/* What partition_read must say: HW and LSO as they are, errors by epoch and offset, and of the log what lies below the one or the other. */
+void walk_check_fetch(struct walk *w)
+{
+    struct view *v = &view;
+    struct expected x = {"fetch", &w->fs, NULL, &w->model.epochs, w->model.log_start, w->model.hw, 0, 0};
+    const struct model *m = &w->model;
+    v->w = w;
+    v->log = w->log;
+    v->x = &x;
+    walk_list_segments(w, &w->fs, &v->segments);
+    model_replay(m, INT64_MIN, &w->full);
+    struct partition_read_params params = {.offset = m->log_start - 1 + pick(w, MIN(m->end - m->log_start, 1000) + 3),
+                                           .max_bytes = chance(w, 3) ? 200 : 1 << 20,
+                                           .min_one = chance(w, 2),
+                                           .read_committed = chance(w, 2),
+                                           .current_epoch = chance(w, 3) ? w->replica.leader_epoch - 1 + (int32_t)pick(w, 3) : -1,
+                                           .last_fetched_epoch =
+                                               chance(w, 3) ? (int32_t)pick(w, w->replica.leader_epoch + 2) : -1};
+    struct partition_read r;
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    enum error error = partition_read(w->replica.p, &params, &arena, &r), expected = OK;
+    int32_t epoch = -1;
+    int64_t end = -1, upper = params.read_committed ? plog_last_stable_offset(w->log) : m->hw;
+    if (params.last_fetched_epoch >= 0)
+        model_epochs_end_offset(&m->epochs, params.last_fetched_epoch, m->end, &epoch, &end);
+    bool diverges = params.last_fetched_epoch >= 0 && (epoch < params.last_fetched_epoch || end < params.offset);
+    if (params.current_epoch >= 0 && params.current_epoch != w->replica.leader_epoch)
+        expected = params.current_epoch < w->replica.leader_epoch ? FENCED_LEADER_EPOCH : UNKNOWN_LEADER_EPOCH;
+    else if (params.offset < m->log_start || (params.offset > m->end && !diverges) ||
+             (params.last_fetched_epoch >= 0 && epoch < 0))
+        expected = OFFSET_OUT_OF_RANGE;
+    CHECK(v, error == expected, "at %" PRId64 " with epochs %d and %d was answered %s, not %s", params.offset,
+          params.current_epoch, params.last_fetched_epoch, error_name(error), error_name(expected));
+    if (error == OK && diverges)
+        CHECK(v, r.diverging_epoch == epoch && r.diverging_end_offset == end && r.slice.segment == NULL,
+              "histories part at (%d, %" PRId64 ")", r.diverging_epoch, r.diverging_end_offset);
+    if (error == OK && !diverges) {
+        int first = 0, count = expected_read(v, params.offset, upper, params.max_bytes, params.min_one, &first);
+        CHECK(v,
+              r.diverging_epoch == -1 && r.high_watermark == m->hw && r.log_start_offset == m->log_start &&
+                  r.last_stable_offset == plog_last_stable_offset(w->log),
+              "offsets of the answer are not the partition's");
+        CHECK(v, (r.slice.segment != NULL) == (count > 0), "at %" PRId64 " below %" PRId64 " gave %s", params.offset, upper,
+              count > 0 ? "nothing" : "something");
+        if (count > 0)
+            compare_bytes(v, &r.slice, first, count);
+        if (count > 0 && params.read_committed)
+            check_consumer(v, r.aborted, r.aborted_n, first, count);
+    }
+    plog_slice_release(&r.slice);
+    arena_fini(&arena);
+}
+
 void walk_adopt_producers(struct walk *w, int64_t txns_from)
 {
     struct model *m = &w->model;
+    replica_follow_hw(w);
     m->lead_txns_from = txns_from;
     struct expected x = {"leader", &w->fs, NULL, &m->epochs, m->log_start, m->hw, txns_from, 0};
     walk_compare(w, w->log, &x);
@@ -532,7 +588,7 @@ static void check_recovered(struct walk *w, int reads)
     struct plog_checkpoint c = plog_checkpoint_values(w->log);
     memory_fs_init(&fs);
     memory_fs_copy(&w->fs, &fs, only_logs);
-    c.recovery_point = 0;
+    c.recovery_point = -1; /* as without a checkpoint file */
     struct plog *log = open_copy(w, "recovered", &fs, &c, false);
     model_replay(&w->model, w->model.log_start, &state);
     model_epochs_replay(&w->model, w->model.log_start, &epochs);
@@ -548,6 +604,9 @@ void walk_check_all(struct walk *w, bool thorough)
     struct model *m = &w->model;
     struct expected x = {"leader", &w->fs, &m->lead, &m->epochs, m->log_start, m->hw, m->lead_txns_from, thorough ? 4 : 2};
     walk_compare(w, w->log, &x);
+    if (w->replica.p != NULL)
+        for (int i = 0; i < 4; i++)
+            walk_check_fetch(w);
     check_reloaded(w, thorough ? 3 : 1);
     check_recovered(w, thorough ? 3 : 1);
 }

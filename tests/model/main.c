@@ -1,4 +1,4 @@
-/* Random walks: model_walks [--seed N] [--walks N] [--steps N] [--seconds N]
+/* Random walks: model_walks [--over log|partition] [--seed N] [--walks N] [--steps N] [--seconds N]
  *
  * Without --seed the walks of the seeds 1, 2, .. are run: `walks` of them (KAGAMI_WALKS of the environment, else what the build says), or for some seconds with seeds that nobody has run before. They run in a child
  * process, so that a failed assertion or a crash is a finding like any other. A walk that fails is shrunk: steps are left out as long as it still fails; what is left is printed. */
@@ -24,6 +24,7 @@ struct options {
 };
 
 static struct trace *trace;
+static enum walk_kind over;
 
 static int64_t now_s(void)
 {
@@ -65,7 +66,7 @@ static bool walk_fails(uint64_t seed, const struct step *steps, int count, bool 
     if (quiet)
         (void)!freopen("/dev/null", "w", stderr); /* what assertions print while shrinking */
     alarm(WALK_SECONDS);
-    walk_run(trace, seed, steps, count);
+    walk_run(trace, over, seed, steps, count);
     _exit(0);
 }
 
@@ -74,9 +75,9 @@ static void run_walks(const struct options *o)
     static struct step steps[WALK_STEPS];
     int64_t end_s = now_s() + o->seconds;
     for (uint64_t i = 0; o->seconds > 0 ? now_s() < end_s : i < o->walks; i++) {
-        int count = walk_plan(o->seed + i, o->steps, steps);
+        int count = walk_plan(over, o->seed + i, o->steps, steps);
         alarm(WALK_SECONDS);
-        walk_run(trace, o->seed + i, steps, count);
+        walk_run(trace, over, o->seed + i, steps, count);
     }
 }
 
@@ -125,7 +126,7 @@ static bool shrink_chunks(uint64_t seed, struct step *steps, int count)
 static void report(uint64_t seed, const struct options *o)
 {
     static struct step steps[WALK_STEPS];
-    int count = walk_plan(seed, o->steps, steps), planned = count;
+    int count = walk_plan(over, seed, o->steps, steps), planned = count;
     printf("walk %" PRIu64 " fails: %s\n", seed, trace->failure);
     fflush(stdout);
     if (!walk_fails(seed, steps, count, true)) {
@@ -136,8 +137,10 @@ static void report(uint64_t seed, const struct options *o)
         ;
     trace->verbose = true;
     bool again = walk_fails(seed, steps, count, false);
-    printf("shrunk from %d to %d steps, it fails: %s\n%s\nreplay: model_walks --seed %" PRIu64 " --walks 1 --steps %d\n", planned,
-           count, again ? trace->failure : "(not once more)", trace->text, seed, o->steps);
+    printf("shrunk from %d to %d steps, it fails: %s\n%s\nreplay: model_walks --over %s --seed %" PRIu64
+           " --walks 1 --steps %d\n",
+           planned, count, again ? trace->failure : "(not once more)", trace->text, over == WALK_LOG ? "log" : "partition", seed,
+           o->steps);
 }
 
 /* ---- Options ---- */
@@ -166,8 +169,12 @@ static struct options parse(int argc, char **argv)
             o.steps = (int)number(argv[i + 1], argv[i]);
         else if (strcmp(argv[i], "--seconds") == 0)
             o.seconds = (int64_t)number(argv[i + 1], argv[i]);
+        else if (strcmp(argv[i], "--over") == 0 && argv[i + 1] != NULL && strcmp(argv[i + 1], "partition") == 0)
+            over = WALK_PARTITION;
+        else if (strcmp(argv[i], "--over") == 0 && argv[i + 1] != NULL && strcmp(argv[i + 1], "log") == 0)
+            over = WALK_LOG;
         else {
-            fprintf(stderr, "usage: model_walks [--seed N] [--walks N] [--steps N] [--seconds N]\n");
+            fprintf(stderr, "usage: model_walks [--over log|partition] [--seed N] [--walks N] [--steps N] [--seconds N]\n");
             exit(2);
         }
     }

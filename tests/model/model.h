@@ -39,6 +39,7 @@ struct model_batch {
     bool transactional;
     int32_t coordinator_epoch; /* of markers */
     int8_t scope;              /* of barriers */
+    bool durable_first;        /* not to be seen before it is on disk */
     int64_t max_timestamp;
     int record_count;
     struct model_record records[MODEL_RECORDS];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "replica.h"
 #include "walk.h"
 
 static bool ends_with(const char *path, const char *suffix)
@@ -101,6 +102,7 @@ void walk_reopen(struct walk *w)
     struct model *m = &w->model;
     bool clean = chance(w, 2);
     walk_note(w, "%s", clean ? "clean" : "unclean");
+    replica_close(w);
     if (clean) {
         w->saved = plog_checkpoint_values(w->log);
         w->saved.recovery_point = m->end;
@@ -125,4 +127,6 @@ void walk_reopen(struct walk *w)
         model_epochs_replay(m, m->log_start, &m->epochs);
     model_epochs_complete(m, m->log_start, &m->epochs);
     walk_adopt_producers(w, m->end);
+    if (w->replica.on)
+        replica_open(w);
 }

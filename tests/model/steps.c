@@ -5,11 +5,12 @@
 
 #include "base/assert.h"
 #include "codec/record_batch.h"
+#include "replica.h"
 #include "walk.h"
 
-static const char *const NAMES[STEP_KINDS] = {"client",   "repeat",  "marker",     "barrier",   "copied",    "roll",
-                                              "truncate", "restart", "snapshot",   "retention", "set start", "assign epoch",
-                                              "set HW",   "flush",   "checkpoint", "clock",     "reopen"};
+static const char *const NAMES[STEP_KINDS] = {
+    "client",    "repeat",       "marker", "barrier", "copied",     "roll",  "truncate", "restart", "snapshot", "retention",
+    "set start", "assign epoch", "set HW", "flush",   "checkpoint", "clock", "reopen",   "disk",    "flip",     "stop"};
 
 const char *walk_step_name(enum step_kind kind)
 {
@@ -18,7 +19,7 @@ const char *walk_step_name(enum step_kind kind)
 
 static int32_t own_epoch(const struct walk *w)
 {
-    return MAX(model_epochs_latest(&w->model.epochs), 0);
+    return w->replica.p != NULL ? w->replica.leader_epoch : MAX(model_epochs_latest(&w->model.epochs), 0);
 }
 
 /* ---- Clients ---- */
@@ -73,7 +74,12 @@ static void append_client(struct walk *w, struct model_batch *b)
         validate_records(buf_bytes(&b->bytes), 11, VALIDATE_CLIENT, config, w->clock.now_ms, NULL, &v, NULL, &problem);
     WALK_CHECK(w, error == OK, "a batch was refused: %s", problem.message);
     enum error expected = model_check_client(&w->model, b, &seen);
-    error = plog_append_client(w->log, &v, own_epoch(w), &a, &problem);
+    if (w->replica.p != NULL) {
+        expected = w->replica.mirrored ? POLICY_VIOLATION : expected;
+        error = replica_append_client(w, &v, b, &a, &problem);
+    } else {
+        error = plog_append_client(w->log, &v, own_epoch(w), &a, &problem);
+    }
     validated_fini(&v);
     walk_note(w, " -> %s%s", error_name(error), a.duplicate ? " (duplicate)" : "");
     WALK_CHECK(w, error == expected, "a client was answered %s, not %s", error_name(error), error_name(expected));
@@ -152,9 +158,25 @@ static void append_control(struct walk *w, struct model_batch *b, const struct p
     model_append(&w->model, b);
 }
 
-static void step_marker(struct walk *w)
+void walk_append_marker(struct walk *w, struct model_batch *b)
 {
     struct plog_appended a;
+    bool commit = b->kind == MODEL_COMMIT;
+    b->durable_first = true;
+    note_batch(w, b);
+    enum error expected = model_check_marker(&w->model, b);
+    enum error error =
+        w->replica.p != NULL
+            ? partition_append_marker(w->replica.p, b->producer_id, b->producer_epoch, commit, b->coordinator_epoch, &a)
+            : plog_append_marker(w->log, b->producer_id, b->producer_epoch, commit, b->coordinator_epoch, own_epoch(w), &a);
+    walk_note(w, " -> %s", error_name(error));
+    WALK_CHECK(w, error == expected, "a marker was answered %s, not %s", error_name(error), error_name(expected));
+    if (error == OK)
+        append_control(w, b, &a);
+}
+
+static void step_marker(struct walk *w)
+{
     struct model_batch b = {.kind = chance(w, 2) ? MODEL_COMMIT : MODEL_ABORT, .transactional = true, .base_sequence = -1};
     b.producer_id = walk_pick_producer(w);
     const struct model_producer *p = model_producer_find(&w->model.lead, b.producer_id);
@@ -165,28 +187,27 @@ static void step_marker(struct walk *w)
     int64_t epoch = (p == NULL ? 0 : p->epoch) + (chance(w, 5) ? pick(w, 3) - 1 : 0);
     b.producer_epoch = (int16_t)MAX(epoch, 0);
     b.coordinator_epoch = MAX(p == NULL ? 0 : p->coordinator_epoch, 0) + (chance(w, 4) ? (int32_t)pick(w, 3) - 1 : 0);
+    walk_append_marker(w, &b);
+}
+
+void walk_append_barrier(struct walk *w, int8_t scope)
+{
+    struct plog_appended a;
+    int expired = -1;
+    struct model_batch b = {.kind = MODEL_BARRIER, .producer_id = -1, .producer_epoch = -1, .base_sequence = -1, .scope = scope};
+    b.durable_first = true;
     note_batch(w, &b);
-    enum error expected = model_check_marker(&w->model, &b);
-    enum error error = plog_append_marker(w->log, b.producer_id, b.producer_epoch, b.kind == MODEL_COMMIT, b.coordinator_epoch,
-                                          own_epoch(w), &a);
-    walk_note(w, " -> %s", error_name(error));
-    WALK_CHECK(w, error == expected, "a marker was answered %s, not %s", error_name(error), error_name(expected));
-    if (error == OK)
-        append_control(w, &b, &a);
+    int expected = model_in_scope(&w->model.lead, scope);
+    enum error error = w->replica.p != NULL ? partition_append_barrier(w->replica.p, STR("source"), scope, &a, &expired)
+                                            : plog_append_barrier(w->log, STR("source"), scope, own_epoch(w), &a, &expired);
+    WALK_CHECK(w, error == OK, "the barrier was refused: %s", error_name(error));
+    WALK_CHECK(w, expired == expected, "the barrier expired %d producers, not %d", expired, expected);
+    append_control(w, &b, &a);
 }
 
 static void step_barrier(struct walk *w)
 {
-    struct plog_appended a;
-    int expired = -1;
-    struct model_batch b = {.kind = MODEL_BARRIER, .producer_id = -1, .producer_epoch = -1, .base_sequence = -1};
-    b.scope = chance(w, 3) ? 1 : 0;
-    note_batch(w, &b);
-    int expected = model_in_scope(&w->model.lead, b.scope);
-    enum error error = plog_append_barrier(w->log, STR("source"), b.scope, own_epoch(w), &a, &expired);
-    WALK_CHECK(w, error == OK, "the barrier was refused: %s", error_name(error));
-    WALK_CHECK(w, expired == expected, "the barrier expired %d producers, not %d", expired, expected);
-    append_control(w, &b, &a);
+    walk_append_barrier(w, chance(w, 3) ? 1 : 0);
 }
 
 /* ---- Copied ---- */
@@ -222,9 +243,15 @@ static void step_copied(struct walk *w)
         walk_note(w, "%s", i > 0 ? "\n             + " : "");
         note_batch(w, &batches[i]);
     }
-    enum error error = plog_append_copied(w->log, buf_bytes(&chunk), &a, &problem);
+    enum error error = w->replica.p != NULL ? replica_append_copied(w, buf_bytes(&chunk), w->chunk_epoch, &a, &problem)
+                                            : plog_append_copied(w->log, buf_bytes(&chunk), &a, &problem);
     walk_note(w, " -> %s", error_name(error));
-    WALK_CHECK(w, error == (wrong ? CORRUPT_MESSAGE : OK), "copying was answered %s: %s", error_name(error), problem.message);
+    bool refused = w->replica.p != NULL && (!w->replica.mirrored || w->chunk_epoch > w->replica.leader_epoch);
+    WALK_CHECK(w,
+               error == (refused ? ERR_STATE
+                         : wrong ? CORRUPT_MESSAGE
+                                 : OK),
+               "copying was answered %s: %s", error_name(error), problem.message);
     if (error == OK)
         WALK_CHECK(w,
                    a.batches == count && a.base_offset == batches[0].base_offset && a.last_offset == end - 1 &&
@@ -265,14 +292,21 @@ static int64_t pick_cut(struct walk *w)
     return m->log_start - 2 + pick(w, MIN(m->end - m->log_start, 1000) + 4);
 }
 
-static void step_truncate(struct walk *w)
+/* Only a mirror cuts a partition. */
+static bool may_cut(struct walk *w, const char *what, enum error error)
+{
+    bool refused = w->replica.p != NULL && !w->replica.mirrored;
+    WALK_CHECK(w, error == (refused ? ERR_STATE : OK), "%s was answered %s", what, error_name(error));
+    return !refused;
+}
+
+void walk_truncate(struct walk *w, int64_t offset)
 {
     struct model *m = &w->model;
-    int64_t offset = pick_cut(w);
     walk_note(w, "to %" PRId64, offset);
-    enum error error = plog_truncate_to(w->log, offset);
-    WALK_CHECK(w, error == OK, "truncation failed: %s", error_name(error));
-    if (offset >= m->end)
+    walk_list_segments(w, &w->fs, &w->segments);
+    enum error error = w->replica.p != NULL ? partition_truncate_to(w->replica.p, offset) : plog_truncate_to(w->log, offset);
+    if (!may_cut(w, "truncation", error) || offset >= m->end)
         return;
     int64_t end = end_after_cut(w, offset);
     if (offset < m->log_start || offset < w->segments.base[0])
@@ -284,14 +318,19 @@ static void step_truncate(struct walk *w)
     walk_adopt_producers(w, m->end);
 }
 
+static void step_truncate(struct walk *w)
+{
+    walk_truncate(w, pick_cut(w));
+}
+
 static void step_restart(struct walk *w)
 {
     static const int64_t OFFSETS[] = {0, 1, 1000, (int64_t)1 << 40};
     int64_t offset = chance(w, 2) ? w->model.end + pick(w, 20) : OFFSETS[pick(w, ARRAY_SIZE(OFFSETS))];
     walk_note(w, "at %" PRId64, offset);
-    enum error error = plog_restart_at(w->log, offset);
-    WALK_CHECK(w, error == OK, "restart failed: %s", error_name(error));
-    model_restart(&w->model, offset);
+    enum error error = w->replica.p != NULL ? partition_restart_at(w->replica.p, offset) : plog_restart_at(w->log, offset);
+    if (may_cut(w, "restart", error))
+        model_restart(&w->model, offset);
 }
 
 static void check_segments(struct walk *w, int gone, bool rolled)
@@ -316,10 +355,17 @@ static void step_set_start(struct walk *w)
     if (m->count > 0 && chance(w, 2))
         offset = m->batches[pick(w, m->count)].last_offset;
     walk_note(w, "%" PRId64, offset);
-    enum error error = plog_set_start_offset(w->log, offset);
+    enum error error;
+    int64_t start;
+    if (w->replica.p == NULL)
+        error = plog_set_start_offset(w->log, offset);
+    else if (!w->replica.mirrored)
+        error = partition_delete_records(w->replica.p, offset = MAX(offset, 0), &start, NULL);
+    else
+        error = partition_set_start_offset(w->replica.p, offset = MIN(offset, m->hw));
     WALK_CHECK(w, error == (offset > m->hw ? OFFSET_OUT_OF_RANGE : OK),
                "a log start of %" PRId64 " at HW %" PRId64 " was answered %s", offset, m->hw, error_name(error));
-    if (error != OK)
+    if (error != OK || (w->replica.p != NULL && offset <= m->log_start))
         return;
     model_set_start(m, offset);
     int gone = 0;
@@ -397,6 +443,10 @@ static void step_assign_epoch(struct walk *w)
 {
     int32_t epoch = own_epoch(w) + (int32_t)pick(w, 3);
     walk_note(w, "%d", epoch);
+    if (w->replica.p != NULL) {
+        replica_set_epoch(w, epoch - (chance(w, 4) ? 1 : 0));
+        return;
+    }
     WALK_CHECK(w, plog_assign_epoch(w->log, epoch) == OK, "assigning an epoch failed");
     model_epochs_assign(&w->model.epochs, epoch, w->model.end);
 }
@@ -412,6 +462,10 @@ static void step_set_hw(struct walk *w)
 
 static void step_flush(struct walk *w)
 {
+    if (w->replica.p != NULL) {
+        replica_flush(w);
+        return;
+    }
     WALK_CHECK(w, plog_flush_now(w->log) == OK, "flush failed");
     WALK_CHECK(w, plog_recovery_point(w->log) == w->model.end, "the recovery point is %" PRId64 " after a flush",
                plog_recovery_point(w->log));
@@ -441,15 +495,21 @@ static void step_snapshot(struct walk *w)
     WALK_CHECK(w, plog_take_snapshot(w->log) == OK, "taking a snapshot failed");
 }
 
-void walk_step(struct walk *w, const struct step *step)
+void walk_do(struct walk *w, enum step_kind kind)
 {
     static void (*const DO[STEP_KINDS])(struct walk * w) = {
-        step_client,   step_repeat,  step_marker,     step_barrier,   step_copied,    step_roll,
-        step_truncate, step_restart, step_snapshot,   step_retention, step_set_start, step_assign_epoch,
-        step_set_hw,   step_flush,   step_checkpoint, step_clock,     walk_reopen};
-    seeded_random_init(&w->random, step->seed);
-    w->most = step->most;
+        step_client,     step_repeat,   step_marker,    step_barrier,   step_copied,       step_roll,   step_truncate,
+        step_restart,    step_snapshot, step_retention, step_set_start, step_assign_epoch, step_set_hw, step_flush,
+        step_checkpoint, step_clock,    walk_reopen,    replica_disk,   replica_flip,      replica_stop};
     w->chunk_epoch = -1;
     walk_list_segments(w, &w->fs, &w->segments);
-    DO[step->kind](w);
+    DO[kind](w);
+}
+
+void walk_step(struct walk *w, const struct step *step)
+{
+    seeded_random_init(&w->random, step->seed);
+    w->most = step->most;
+    walk_do(w, step->kind);
+    replica_follow_hw(w);
 }

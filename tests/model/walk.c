@@ -9,26 +9,60 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "replica.h"
 
 /* How often each step comes, of all. */
-static const uint8_t WEIGHTS[STEP_KINDS] = {
-    [STEP_CLIENT] = 30,   [STEP_REPEAT] = 8,       [STEP_MARKER] = 14, [STEP_BARRIER] = 4,  [STEP_COPIED] = 14,
-    [STEP_ROLL] = 3,      [STEP_TRUNCATE] = 7,     [STEP_RESTART] = 1, [STEP_SNAPSHOT] = 4, [STEP_RETENTION] = 3,
-    [STEP_SET_START] = 4, [STEP_ASSIGN_EPOCH] = 4, [STEP_SET_HW] = 7,  [STEP_FLUSH] = 3,    [STEP_CHECKPOINT] = 3,
-    [STEP_CLOCK] = 3,     [STEP_REOPEN] = 6};
+static const uint8_t WEIGHTS[][STEP_KINDS] = {
+    [WALK_LOG] = {[STEP_CLIENT] = 30,
+                  [STEP_REPEAT] = 8,
+                  [STEP_MARKER] = 14,
+                  [STEP_BARRIER] = 4,
+                  [STEP_COPIED] = 14,
+                  [STEP_ROLL] = 3,
+                  [STEP_TRUNCATE] = 7,
+                  [STEP_RESTART] = 1,
+                  [STEP_SNAPSHOT] = 4,
+                  [STEP_RETENTION] = 3,
+                  [STEP_SET_START] = 4,
+                  [STEP_ASSIGN_EPOCH] = 4,
+                  [STEP_SET_HW] = 7,
+                  [STEP_FLUSH] = 3,
+                  [STEP_CHECKPOINT] = 3,
+                  [STEP_CLOCK] = 3,
+                  [STEP_REOPEN] = 6},
+    [WALK_PARTITION] = {[STEP_CLIENT] = 34,
+                        [STEP_REPEAT] = 6,
+                        [STEP_MARKER] = 10,
+                        [STEP_BARRIER] = 2,
+                        [STEP_COPIED] = 24,
+                        [STEP_ROLL] = 2,
+                        [STEP_TRUNCATE] = 6,
+                        [STEP_RESTART] = 1,
+                        [STEP_SNAPSHOT] = 2,
+                        [STEP_RETENTION] = 1,
+                        [STEP_SET_START] = 4,
+                        [STEP_ASSIGN_EPOCH] = 4,
+                        [STEP_FLUSH] = 3,
+                        [STEP_CHECKPOINT] = 2,
+                        [STEP_CLOCK] = 2,
+                        [STEP_REOPEN] = 5,
+                        [STEP_DISK] = 14,
+                        [STEP_FLIP] = 5,
+                        [STEP_STOP] = 7},
+};
 
-int walk_plan(uint64_t seed, int most_steps, struct step *ret_steps)
+int walk_plan(enum walk_kind walk_kind, uint64_t seed, int most_steps, struct step *ret_steps)
 {
     struct seeded_random r;
     int total = 0;
     seeded_random_init(&r, seed);
     for (int i = 0; i < STEP_KINDS; i++)
-        total += WEIGHTS[i];
+        total += WEIGHTS[walk_kind][i];
     int count = 4 + (int)random_below(&r.source, (uint64_t)MIN(most_steps, WALK_STEPS) - 3);
     for (int i = 0; i < count; i++) {
         int at = (int)random_below(&r.source, (uint64_t)total), kind = 0;
-        while (at >= WEIGHTS[kind])
-            at -= WEIGHTS[kind++];
+        while (at >= WEIGHTS[walk_kind][kind])
+            at -= WEIGHTS[walk_kind][kind++];
         ret_steps[i] = (struct step){(enum step_kind)kind, 100, random_u64(&r.source)};
     }
     return count;
@@ -151,7 +185,7 @@ static void init(struct walk *w, struct trace *trace, uint64_t seed)
     walk_open(w);
 }
 
-void walk_run(struct trace *trace, uint64_t seed, const struct step *steps, int count)
+void walk_run(struct trace *trace, enum walk_kind kind, uint64_t seed, const struct step *steps, int count)
 {
     static struct walk walk; /* large */
     struct walk *w = &walk;
@@ -159,6 +193,8 @@ void walk_run(struct trace *trace, uint64_t seed, const struct step *steps, int 
     trace->len = 0;
     trace->text[0] = '\0';
     init(w, trace, seed);
+    if (kind == WALK_PARTITION)
+        replica_start(w);
     walk_note(w, "segments of %" PRId64 " bytes, an index entry every %" PRId64 " bytes\n", w->params.config.segment_bytes,
               w->params.config.index_interval_bytes);
     for (int i = 0; i < count; i++) {
@@ -169,6 +205,7 @@ void walk_run(struct trace *trace, uint64_t seed, const struct step *steps, int 
         walk_note(w, "\n");
         walk_check_all(w, i + 1 == count);
     }
+    replica_close(w);
     (void)plog_close(w->log, false);
     model_fini(&w->model);
     memory_fs_fini(&w->fs);

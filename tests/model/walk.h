@@ -5,6 +5,7 @@
 #include "memory_fs.h"
 #include "model.h"
 #include "os/random.h"
+#include "repl/partition.h"
 #include "storage/plog.h"
 
 #define WALK_DIR "d/topic-0"
@@ -31,7 +32,15 @@ enum step_kind {
     STEP_CHECKPOINT,
     STEP_CLOCK,
     STEP_REOPEN,
+    STEP_DISK, /* from here on of partitions only */
+    STEP_FLIP,
+    STEP_STOP,
     STEP_KINDS
+};
+
+enum walk_kind {
+    WALK_LOG,      /* over a bare log */
+    WALK_PARTITION /* over a partition of src/repl */
 };
 
 struct step {
@@ -55,6 +64,24 @@ struct segments { /* of a folder, by what its files say */
     int64_t base[WALK_SEGMENTS];
 };
 
+#define REPLICA_WAITS 32
+
+struct replica_wait { /* a write that waits for the disk */
+    struct walk *walk;
+    struct partition_waiter waiter;
+    bool used, done;
+    enum error result;
+};
+
+struct replica { /* the partition around the log; p NULL: there is none */
+    struct partition_env env;
+    struct partition *p;
+    int32_t leader_epoch;
+    bool on, mirrored;
+    int nested; /* steps to come while the disk works */
+    struct replica_wait waits[REPLICA_WAITS];
+};
+
 struct walk {
     struct trace *trace;
     struct seeded_random random; /* of the step */
@@ -64,6 +91,7 @@ struct walk {
     struct plog *log;
     struct plog_checkpoint saved; /* the checkpoint files */
     struct model model;
+    struct replica replica;
     struct segments segments; /* as they were before the step */
     int most;
     int32_t chunk_epoch; /* highest leader epoch of the chunk that is being made, -1 */
@@ -72,8 +100,9 @@ struct walk {
 };
 
 /* Runs the walk in this process; a difference ends the process with walk_fail(). */
-void walk_run(struct trace *trace, uint64_t seed, const struct step *steps, int count);
-int walk_plan(uint64_t seed, int most_steps, struct step *ret_steps); /* the steps of a seed; returns how many */
+void walk_run(struct trace *trace, enum walk_kind kind, uint64_t seed, const struct step *steps, int count);
+int walk_plan(enum walk_kind kind, uint64_t seed, int most_steps,
+              struct step *ret_steps); /* the steps of a seed; returns how many */
 const char *walk_step_name(enum step_kind kind);
 
 /* ---- Of the files of the walk ---- */
@@ -98,7 +127,11 @@ static inline bool chance(struct walk *w, int one_in)
 void walk_open(struct walk *w);
 void walk_list_segments(struct walk *w, const struct memory_fs *fs, struct segments *ret_segments);
 void walk_step(struct walk *w, const struct step *step); /* steps.c: does it, and holds the answers against the model */
-void walk_reopen(struct walk *w);                        /* reopen.c */
+void walk_do(struct walk *w, enum step_kind kind);       /* the same with the walk's random numbers as they stand */
+void walk_truncate(struct walk *w, int64_t offset);
+void walk_append_marker(struct walk *w, struct model_batch *b); /* producer, epochs and kind are set */
+void walk_append_barrier(struct walk *w, int8_t scope);
+void walk_reopen(struct walk *w); /* reopen.c */
 
 /* ---- What batches look like (batches.c) ---- */
 
@@ -123,6 +156,8 @@ struct expected {
     int reads;         /* random ones */
 };
 void walk_compare(struct walk *w, struct plog *log, const struct expected *x);
+/* A fetch from the partition. */
+void walk_check_fetch(struct walk *w);
 /* After every step: leader, reloaded, recovered. */
 void walk_check_all(struct walk *w, bool thorough);
 /* What the log knows of its producers, after it was compared, becomes what the model knows. */

@@ -147,6 +147,9 @@ static enum error memory_pwritev(struct file *f, const struct iovec *iov, int io
 
 static enum error memory_sync(struct file *f)
 {
+    struct memory_file *file = (struct memory_file *)f;
+    if (file->fs->on_sync != NULL)
+        file->fs->on_sync(file->fs->on_sync_arg, file->entry->path);
     return OK;
 }
 

@@ -17,7 +17,9 @@ struct memory_entry { /* a file or a folder */
 };
 
 struct memory_fs {
-    struct fs fs;              /* first */
+    struct fs fs;                                 /* first */
+    void (*on_sync)(void *arg, const char *path); /* called when a file is synced; may be NULL */
+    void *on_sync_arg;
     const struct clock *clock; /* of modification times; NULL: they are 0 */
     struct memory_entry **entries;
     int count, capacity;

@@ -14,8 +14,8 @@ TIMESTAMP_TYPES = {0: "NoTimestampType", 1: "CreateTime", 2: "LogAppendTime"}
 def error_fields(error):
     try:
         return {"code": error.code(), "name": error.name().lstrip("_"), "message": error.str()}
-    except SystemError: # confluent-kafka cannot show what a producer that failed for good says
-        return {"code": -150, "name": "FATAL", "message": "the producer failed for good"}
+    except SystemError as e: # so the binding shows, in a callback, that the producer has failed for good
+        return error_fields(e.__cause__.args[0])
 
 
 def hello(_):
@@ -65,7 +65,10 @@ def send(c):
             except BufferError:
                 producer.poll(0.1)
         producer.poll(0)
-    producer.flush()
+    try:
+        producer.flush()
+    except SystemError: # the same, after all callbacks ran
+        pass
     return {"results": results}
 
 

@@ -451,6 +451,110 @@ static void idle_connections_end_but_not_while_they_wait_for_us(void **state)
     close(second);
 }
 
+/* Takes `count` one-byte requests, each of which gives way. */
+static void take_and_give_way(struct world *w, struct conn_place **places, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int before = w->requests;
+        send_frame(w, &(char){(char)('a' + i)}, 1);
+        settle(w);
+        assert_int_equal(w->requests, before + 1);
+        places[i] = conn_give_way(w->conn);
+        assert_non_null(places[i]);
+    }
+}
+
+static void reply_at(struct conn_place *place, char text)
+{
+    struct chain c;
+    chain_init(&c);
+    chain_append(&c, &text, 1);
+    conn_place_reply(place, &c);
+}
+
+static void assert_received(struct world *w, const char *text)
+{
+    char got[16] = "";
+    settle(w);
+    ssize_t n = read(w->peer, got, sizeof(got) - 1);
+    if (text[0] == '\0')
+        assert_true(n < 0 && errno == EAGAIN);
+    else
+        assert_string_equal(got, text);
+}
+
+static void requests_that_give_way_are_answered_in_order(void **state)
+{
+    struct world *w = *state;
+    struct conn_place *places[3];
+    take_and_give_way(w, places, 3);
+    reply_at(places[2], '3');
+    reply_at(places[1], '2');
+    assert_received(w, "");
+    reply_at(places[0], '1');
+    assert_received(w, "123");
+}
+
+static void an_answer_waits_behind_those_that_gave_way(void **state)
+{
+    struct world *w = *state;
+    struct conn_place *places[2];
+    take_and_give_way(w, places, 2);
+    send_frame(w, "x", 1); /* answered at once: echoed with its length */
+    send_frame(w, "y", 1);
+    settle(w);
+    echo(w->conn, w->frame, w->len);
+    assert_received(w, "");
+    assert_int_equal(w->requests, 3); /* nothing is read while an answer is held */
+    reply_at(places[0], '1');
+    assert_received(w, "1");
+    reply_at(places[1], '2');
+    char got[6];
+    receive(w, got, 6);
+    assert_memory_equal(got, "2\0\0\0\1x", 6);
+    settle(w);
+    assert_int_equal(w->requests, 4);
+    conn_no_reply(w->conn);
+}
+
+static void so_many_may_give_way_and_no_more(void **state)
+{
+    struct world *w = *state;
+    struct conn_place *places[CONN_WAITING_MAX];
+    take_and_give_way(w, places, CONN_WAITING_MAX);
+    send_frame(w, "z", 1);
+    settle(w);
+    assert_null(conn_give_way(w->conn));
+    manual_clock_advance(&w->clock, 100000);
+    settle(w);
+    assert_int_equal(w->closed, 0); /* the peer waits for us */
+    for (int i = 0; i < CONN_WAITING_MAX; i++)
+        reply_at(places[i], 'p');
+    settle(w);
+    conn_no_reply(w->conn);
+    char got[CONN_WAITING_MAX];
+    receive(w, got, sizeof(got));
+}
+
+static void places_outlive_their_connection(void **state)
+{
+    struct world *w = *state;
+    struct conn_place *places[3];
+    take_and_give_way(w, places, 3);
+    reply_at(places[1], '2'); /* never sent */
+    conn_close(w->conn);
+    assert_int_equal(w->closed, 1);
+    reply_at(places[0], '1');
+    conn_place_refuse(places[2]);
+    close(w->peer);
+    open_another(w, &w->peer);
+    take_and_give_way(w, places, 2);
+    conn_place_refuse(places[1]); /* ends the connection */
+    assert_int_equal(w->closed, 2);
+    reply_at(places[0], '1');
+    settle(w);
+}
+
 static void a_kept_reference_outlives_the_connection(void **state)
 {
     struct world *w = *state;
@@ -482,6 +586,10 @@ int main(void)
         TEST(a_request_may_get_no_answer_or_end_the_connection),
         TEST(an_answer_may_come_from_another_thread),
         TEST(idle_connections_end_but_not_while_they_wait_for_us),
+        TEST(requests_that_give_way_are_answered_in_order),
+        TEST(an_answer_waits_behind_those_that_gave_way),
+        TEST(so_many_may_give_way_and_no_more),
+        TEST(places_outlive_their_connection),
         TEST(a_kept_reference_outlives_the_connection),
     };
     return cmocka_run_group_tests_name("net/conn", tests, NULL, NULL);

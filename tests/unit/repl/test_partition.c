@@ -300,6 +300,25 @@ static struct partition_wake *note(struct partition_watch *watch, int changes, i
     return NULL;
 }
 
+/* A walk of tests/model in its shortest form: everything was shown, as if the truncation had made it durable. */
+static void a_truncation_of_nothing_shows_nothing(void **state)
+{
+    struct partition_fixture *f = *state;
+    struct waiting w;
+    int64_t base;
+    struct problem refusal;
+    problem_set(&refusal, POLICY_VIOLATION, "mirrored");
+    gate_close(&f->gate);
+    assert_ok(write_records(f, -1, 2, &w, &base));
+    partition_set_origin(f->p, APPEND_MIRROR, &refusal);
+    assert_ok(partition_truncate_to(f->p, 2));
+    assert_int_equal(high_watermark(f), 0);
+    gate_open(&f->gate);
+    await_done(&w);
+    assert_error(w.result, OK);
+    assert_int_equal(high_watermark(f), 2);
+}
+
 static void a_watch_hears_of_visible_bytes(void **state)
 {
     struct partition_fixture *f = *state;
@@ -434,6 +453,7 @@ int main(void)
         TEST(a_copied_batch_of_a_higher_epoch_needs_it_raised_first),
         TEST(a_barrier_is_invisible_until_durable),
         TEST(truncation_ends_who_waits_for_what_is_gone),
+        TEST(a_truncation_of_nothing_shows_nothing),
         TEST(a_watch_hears_of_visible_bytes),
         TEST(a_watch_that_is_too_late_does_not_stand),
         TEST(reads_check_epochs_and_bounds),

@@ -1,0 +1,265 @@
+"""The rows of the table, in groups that share running brokers."""
+import os
+import statistics
+import time
+
+from systems import BenchFailed, Kafka, Kagami
+
+GB = 1e9
+
+
+def median(values):
+    values = [v for v in values if v is not None]
+    return statistics.median(values) if values else None
+
+
+def ratio(a, b):
+    return a / b if a is not None and b else None
+
+
+class Row:
+    """One line: what both sides do, and which figure is compared."""
+
+    def __init__(self, name, run, unit="MB/s", key="mb_s", aim=None, cpu_aim=None, cpu_key="cpu_s_gb", less_is_better=False):
+        self.name, self.run, self.unit, self.key = name, run, unit, key
+        self.aim, self.cpu_aim, self.cpu_key, self.less = aim, cpu_aim, cpu_key, less_is_better
+
+
+def compare(bench, row, sides):
+    """Rounds of A B A B; medians; one line."""
+    results = {side.name: [] for side in sides}
+    peaks = {}
+    for side in sides:
+        side.reset_peak()
+    for _ in range(bench.rounds):
+        for side in sides:
+            results[side.name].append(row.run(bench, side))
+    for side in sides:
+        peaks[side.name] = side.peak_mb()
+
+    def value(name, key):
+        return median([r.get(key) for r in results[name]]) if name in results else None
+
+    ours, theirs = value("kagami", row.key), value("kafka", row.key)
+    cpu, yard_cpu = value("kagami", row.cpu_key), value("kafka", row.cpu_key)
+    bench.add(row.name, unit=row.unit, kagami=ours, yardstick=theirs, ratio=ratio(theirs, ours) if row.less else ratio(ours, theirs),
+              aim=row.aim, cpu=cpu, yard_cpu=yard_cpu, cpu_ratio=ratio(yard_cpu, cpu), cpu_aim=row.cpu_aim, mb=peaks.get("kagami"),
+              yard_mb=peaks.get("kafka"))
+
+
+class Group:
+    """Rows on one Kagami and one Kafka that run side by side."""
+
+    def __init__(self, name, rows, kagami=None, kafka=None):
+        self.name, self.rows = name, rows
+        self.kagami, self.kafka = kagami or {}, kafka or {}
+
+    def sides(self, bench):
+        sides = [Kagami(bench.path(self.name + "-kagami"), bench.build, self.kagami)]
+        if not bench.kafka_missing:
+            sides.append(Kafka(bench.path(self.name + "-kafka"), self.kafka))
+        return sides
+
+    def warm(self, bench, side):
+        """A JVM needs about 2 GB of it."""
+        topic = side.create_topic(4)
+        bench.tool("produce", server=side.address, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000 if side.name == "kafka" else 200))
+        bench.tool("consume", server=side.address, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000))
+        bench.tool("produce", server=side.address, topic=topic, partitions=4, records=1, seconds=1)
+        side.delete_topic(topic)
+
+    def run(self, bench):
+        sides = self.sides(bench)
+        try:
+            for side in sides:
+                side.start()
+                self.warm(bench, side)
+            for row in self.rows:
+                compare(bench, row, sides)
+        finally:
+            for side in sides:
+                side.kill()
+                side.wipe()
+
+
+# ---- Writing and reading ----
+
+def produce(mb=400, partitions=1, configs=None, **options):
+    def run(bench, side):
+        topic = side.create_topic(partitions, configs)
+        result = bench.tool("produce", server=side.address, topic=topic, partitions=partitions, pid=side.pid(), bytes=bench.bytes(mb),
+                            warm_bytes=bench.bytes(mb / 4), **options)
+        side.delete_topic(topic)
+        return result
+    return run
+
+
+def produce_seconds(partitions=1, **options):
+    def run(bench, side):
+        topic = side.create_topic(partitions)
+        result = bench.tool("produce", server=side.address, topic=topic, partitions=partitions, pid=side.pid(), seconds=max(int(3 * bench.scale), 2),
+                            **options)
+        side.delete_topic(topic)
+        return result
+    return run
+
+
+class Filled:
+    """A topic that is written once a side and read in every round."""
+
+    def __init__(self, mb, partitions=1, **options):
+        self.mb, self.partitions, self.options, self.topics = mb, partitions, options, {}
+
+    def topic(self, bench, side):
+        if side not in self.topics:
+            self.topics[side] = side.create_topic(self.partitions)
+            bench.tool("produce", server=side.address, topic=self.topics[side], partitions=self.partitions, bytes=bench.bytes(self.mb), **self.options)
+        return self.topics[side]
+
+
+def consume(filled, mb, requests=None, **options):
+    def run(bench, side):
+        topic = filled.topic(bench, side)
+        amount = {"requests": int(requests * max(bench.scale, 0.2))} if requests else {"bytes": bench.bytes(mb)}
+        return bench.tool("consume", server=side.address, topic=topic, partitions=filled.partitions, pid=side.pid(), **amount, **options)
+    return run
+
+
+def latency(rate, records=1, **options):
+    def run(bench, side):
+        topic = side.create_topic()
+        result = bench.tool("lag", server=side.address, topic=topic, rate=rate, pid=side.pid(), seconds=max(int(5 * bench.scale), 2), **options)
+        side.delete_topic(topic)
+        return result
+    return run
+
+
+SMALL = Filled(200)
+WIDE = Filled(300, partitions=1000, connections=4, records=10)
+
+CACHE = Group("cache", [
+    Row("produce 1 kB acks=1, 1 connection", produce(), aim=1.3, cpu_aim=2),
+    Row("produce 1 kB acks=all, 16 connections, 12 partitions", produce(partitions=12, connections=16, acks=-1), aim=1.3, cpu_aim=2),
+    Row("produce 1 kB idempotent acks=all, 1 connection", produce(acks=-1, idempotent=1), aim=1.3, cpu_aim=2),
+    Row("produce 1 kB acks=1, 16 kB batches, 16 connections", produce(records=16, partitions=12, connections=16), aim=1.3, cpu_aim=2),
+    Row("produce 100 B acks=1, 1 connection", produce(record_bytes=100, records=1000), aim=1.3, cpu_aim=2),
+    Row("produce 1 kB lz4, 16 connections", produce(codec="lz4", partitions=12, connections=16, mb=200), aim=1.3, cpu_aim=2),
+    Row("produce 1 kB zstd, 16 connections", produce(codec="zstd", partitions=12, connections=16, mb=200), aim=1.3, cpu_aim=2),
+    Row("produce 1 kB, 1,000 partitions, 16 connections", produce(records=10, partitions=1000, batches=20, connections=16), aim=1.3, cpu_aim=2),
+    Row("one 1 kB record a request, 1 connection", produce_seconds(records=1), unit="req/s", key="requests_s", aim=3, cpu_aim=3),
+    Row("one 1 kB record a request, 16 connections", produce_seconds(records=1, connections=16, partitions=12), unit="req/s", key="requests_s", aim=3, cpu_aim=3),
+    Row("consume, 1 connection", consume(SMALL, 3000, max_bytes=52428800, partition_bytes=10485760), aim=1),
+    Row("consume, 16 connections", consume(SMALL, 3000, connections=16, max_bytes=52428800, partition_bytes=10485760), aim=1),
+    Row("consume, 1,000 partitions, 4 connections", consume(WIDE, 1000, connections=4), aim=1),
+    Row("consume, small fetches (one batch of 100 kB)", consume(SMALL, 0, requests=20000, partition_bytes=1), unit="req/s", key="requests_s", aim=3),
+    Row("fetch of 1,000 idle partitions in a session", consume(WIDE, 0, requests=5000, end=1, wait_ms=0), unit="req/s", key="requests_s", aim=3, cpu_key="cpu_s"),
+    Row("produce to consume, 1,000/s, p50", latency(1000), unit="ms", key="seen_p50_ms", aim=2, less_is_better=True, cpu_key="cpu_s"),
+    Row("produce to consume, 1,000/s, p99", latency(1000), unit="ms", key="seen_p99_ms", aim=2, less_is_better=True, cpu_key="cpu_s"),
+    Row("produce to consume, 20 MB/s, p50", latency(20000), unit="ms", key="seen_p50_ms", aim=2, less_is_better=True, cpu_key="cpu_s"),
+], kagami={"flush.acks.all": "false"})
+
+DURABLE = Group("durable", [
+    Row(f"acks=all with fdatasync, 16 kB, {n} writers", produce_seconds(records=16, acks=-1, connections=n, in_flight=1), aim=4, cpu_aim=None)
+    for n in (1, 4, 16, 64)
+] + [
+    Row("acks=all with fdatasync, 16 kB, 1 writer, 5 in flight", produce_seconds(records=16, acks=-1), aim=4),
+    Row("acks=all with fdatasync, idempotent, 5 in flight", produce_seconds(records=16, acks=-1, idempotent=1), aim=4),
+    Row("acks=all with fdatasync, 12 partitions, 16 writers", produce_seconds(records=16, acks=-1, connections=16, partitions=12), aim=4),
+], kafka={"log.flush.interval.messages": "1"})
+
+
+# ---- What the machine can do ----
+
+class Machine:
+    name = "machine"
+
+    def __init__(self):
+        self.rows = [Row("the disk: append 16 kB and fdatasync", None), Row("bare sendfile loop", None)]
+
+    def run(self, bench):
+        for row in self.rows:
+            results = []
+            for _ in range(bench.rounds):
+                if "disk" in row.name:
+                    results.append(bench.tool("disk", file=bench.path("disk"), seconds=2))
+                else:
+                    results.append(bench.tool("sendfile", file=bench.path("sendfile"), bytes=bench.bytes(4000)))
+            unit, key = ("sync/s", "syncs_s") if "disk" in row.name else ("MB/s", "mb_s")
+            bench.add(row.name, unit=unit, yardstick=median([r[key] for r in results]), yard_cpu=median([r.get("cpu_s_gb") for r in results]))
+
+
+# ---- Footprint: memory, start, many partitions ----
+
+class Footprint:
+    name = "footprint"
+    PARTITIONS = 5000
+
+    def __init__(self):
+        self.rows = [Row(name, None) for name in (
+            "idle memory", "start to first write, empty", "creating 5,000 partitions", "memory with 5,000 partitions",
+            "start to first write, 5,000 partitions", "stop with 5,000 partitions", "CPU of 5 idle seconds, 5,000 partitions",
+            "an idle connection (opened)", "an idle connection (has written 100 kB)")]
+
+    @staticmethod
+    def first_write(bench, side, topic=None):
+        start = time.monotonic()
+        side.start()
+        topic = topic or side.create_topic()
+        bench.tool("produce", server=side.address, topic=topic, records=1, bytes=1000)
+        return time.monotonic() - start, side.cpu_s()
+
+    def one(self, bench, side):
+        out, cpu = {}, {}
+        out["start to first write, empty"], cpu["start to first write, empty"] = self.first_write(bench, side)
+        time.sleep(2)
+        out["idle memory"] = side.rss_mb()
+        partitions = max(int(self.PARTITIONS * min(bench.scale, 1)), 100)
+        start, before = time.monotonic(), side.cpu_s()
+        topic = side.create_topic(partitions, timeout=300)
+        out["creating 5,000 partitions"] = time.monotonic() - start
+        cpu["creating 5,000 partitions"] = side.cpu_s() - before
+        out["memory with 5,000 partitions"] = side.rss_mb()
+        before = side.cpu_s()
+        time.sleep(5)
+        cpu["CPU of 5 idle seconds, 5,000 partitions"] = out["CPU of 5 idle seconds, 5,000 partitions"] = side.cpu_s() - before
+        connections = bench.tool("connections", server=side.address, topic=topic, count=1000, records=100, record_bytes=1000, pid=side.pid())
+        out["an idle connection (opened)"] = connections["bytes_each_opened"] / 1000
+        out["an idle connection (has written 100 kB)"] = connections["bytes_each_used"] / 1000
+        start = time.monotonic()
+        side.stop()
+        out["stop with 5,000 partitions"] = time.monotonic() - start
+        name = "start to first write, 5,000 partitions"
+        out[name], cpu[name] = self.first_write(bench, side, topic)
+        side.kill()
+        side.wipe()
+        return out, cpu
+
+    def run(self, bench):
+        units = {"memory": "MB", "connection": "kB", "CPU": "s"}
+        sides = Group("footprint", []).sides(bench)
+        rounds = {side.name: [self.one(bench, side) for _ in range(1 if side.name == "kafka" else bench.rounds)] for side in sides}
+        for row in self.rows:
+            value = {name: median([r[0].get(row.name) for r in results]) for name, results in rounds.items()}
+            cpu = {name: median([r[1].get(row.name) for r in results]) for name, results in rounds.items()}
+            unit = next((u for word, u in units.items() if word in row.name), "s")
+            bench.add(row.name, unit=unit, kagami=value.get("kagami"), yardstick=value.get("kafka"),
+                      ratio=ratio(value.get("kafka"), value.get("kagami")), aim=10 if "connection" not in row.name else None,
+                      cpu=cpu.get("kagami"), yard_cpu=cpu.get("kafka"), cpu_ratio=ratio(cpu.get("kafka"), cpu.get("kagami")))
+
+
+GROUPS = [Machine(), CACHE, DURABLE, Footprint()]
+
+
+def choose(words):
+    """The groups with only the rows whose names (or whose group's name) begin with one of the words."""
+    if words is None:
+        return GROUPS
+    chosen = []
+    for group in GROUPS:
+        keep = [r for r in group.rows if any(w == group.name or r.name.startswith(w) for w in words)]
+        if keep:
+            group.rows = keep
+            chosen.append(group)
+    if not chosen:
+        raise SystemExit(f"no row begins with {', '.join(words)}; --list shows them")
+    return chosen
