@@ -23,6 +23,8 @@
 #define REQUESTS_PER_TURN 32
 /* Bytes of an answer that are written at once. */
 #define BYTES_PER_TURN (1024 * 1024)
+/* Answers that are collected, while further requests lie there already, before they are written. */
+#define CORK_BYTES (16 * 1024)
 
 enum conn_state { CONN_READING, CONN_HANDLING, CONN_ANSWERED };
 
@@ -43,6 +45,7 @@ struct conn {
     enum conn_state state;
     bool driving;   /* drive() is on the stack */
     bool resuming;  /* resume is in the mailbox */
+    bool corked;    /* what `out` holds was not tried to write yet: drive() does, when it has no further request */
     uint8_t *frame; /* of the request in flight */
     struct frame_reader reader;
     TAILQ_HEAD(, conn_place) places; /* of requests that gave way, oldest first */
@@ -301,6 +304,7 @@ static void advance(struct conn *conn)
     if (conn->transport == NULL)
         return;
     size_t written = 0;
+    conn->corked = false;
     collect_answers(conn);
     enum error e = conn->out.len > 0 ? transport_write_chain(conn->transport, &conn->out, BYTES_PER_TURN, &written) : OK;
     STAT_ADD(bytes_out, (int64_t)written);
@@ -317,11 +321,9 @@ static void advance(struct conn *conn)
     conn_ref(conn);
     if (conn->state == CONN_ANSWERED && TAILQ_EMPTY(&conn->places))
         finish_request(conn);
-    if (conn->state == CONN_READING) {
-        watch_for(conn, LOOP_READ);
-        if (!conn->driving)
-            drive(conn);
-    }
+    watch_for(conn, LOOP_READ);
+    if (conn->state == CONN_READING && !conn->driving)
+        drive(conn);
     conn_unref(conn);
 }
 
@@ -360,7 +362,7 @@ static void drive(struct conn *conn)
         return;
     conn_ref(conn);
     conn->driving = true;
-    for (int turns = 0; conn->transport != NULL && conn->state == CONN_READING && conn->out.len == 0; turns++) {
+    for (int turns = 0; conn->transport != NULL && conn->state == CONN_READING && (conn->out.len == 0 || conn->corked); turns++) {
         if (turns == REQUESTS_PER_TURN) {
             post_resume(conn);
             break;
@@ -378,6 +380,8 @@ static void drive(struct conn *conn)
         else
             end_conn(conn, e);
     }
+    if (conn->corked)
+        advance(conn);
     conn->driving = false;
     conn_unref(conn);
 }
@@ -402,12 +406,32 @@ static void end_request_of_closed(struct conn *conn)
     conn_unref(conn);
 }
 
+/* A client that has several requests on their way gets their answers in one packet: most of what a small request costs is the packet
+ * of its answer. Only while drive() goes on anyway, and not what refers to the frame or a file. */
+static bool may_cork(const struct conn *conn, const struct chain *answer)
+{
+    const struct chain_piece *p;
+    if (!conn->driving || !TAILQ_EMPTY(&conn->places) || conn->out.len + answer->len > CORK_BYTES ||
+        (conn->out.len > 0 && !conn->corked))
+        return false;
+    TAILQ_FOREACH (p, &answer->pieces, link)
+        if (p->kind != CHAIN_OWNED)
+            return false;
+    return true;
+}
+
 void conn_reply(struct conn *conn, struct chain *answer)
 {
     ASSERT(loop_is_current(conn->pool->loop) && conn->state == CONN_HANDLING);
     if (conn->transport == NULL) {
         chain_fini(answer);
         end_request_of_closed(conn);
+        return;
+    }
+    if (may_cork(conn, answer)) {
+        chain_splice(&conn->out, answer);
+        conn->corked = true;
+        finish_request(conn);
         return;
     }
     chain_splice(&conn->held, answer);

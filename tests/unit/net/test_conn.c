@@ -209,6 +209,49 @@ static void requests_sent_ahead_are_handled_one_at_a_time_and_in_order(void **st
     buf_fini(&stream);
 }
 
+/* An answer of owned memory may wait for those of the requests behind it, one that refers to the frame may not: either way all come,
+ * in order. */
+static void on_request_answered_with_a_copy_or_by_reference(void *arg, struct conn *conn, uint8_t *frame, size_t len)
+{
+    struct world *w = arg;
+    w->requests++;
+    if (frame[0] % 3 == 0) {
+        echo(conn, frame, len);
+        return;
+    }
+    struct chain c;
+    chain_init(&c);
+    put_u32(chain_extend(&c, 4), (uint32_t)len);
+    chain_append(&c, frame, len);
+    conn_reply(conn, &c);
+}
+
+static void answers_that_leave_together_keep_their_order(void **state)
+{
+    static const struct conn_events events = {.request = on_request_answered_with_a_copy_or_by_reference};
+    struct conn_limits limits = {.request_max_bytes = 1000};
+    struct world *w = *state;
+    struct conn_pool *pool = conn_pool_create(w->loop, &limits, &events, w);
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    assert_ok(conn_open(pool, transport_plain(fds[0]), "", NULL, NULL));
+    uint8_t stream[5 * 100] = {0}, got[5 * 100];
+    for (int i = 0; i < 100; i++) {
+        put_u32(stream + i * 5, 1);
+        stream[i * 5 + 4] = (uint8_t)(i * 7);
+    }
+    int own = w->peer;
+    w->peer = fds[1];
+    send_bytes(w, stream, sizeof(stream));
+    receive(w, got, sizeof(got));
+    assert_memory_equal(got, stream, sizeof(got));
+    w->peer = own;
+    close(fds[1]);
+    settle(w);
+    assert_int_equal(conn_pool_count(pool), 0);
+    conn_pool_unref(pool);
+}
+
 static void one_connection_does_not_hold_up_the_loop(void **state)
 {
     struct world *w = *state;
@@ -576,6 +619,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_request_is_answered_wherever_it_is_cut),
         TEST(requests_sent_ahead_are_handled_one_at_a_time_and_in_order),
+        TEST(answers_that_leave_together_keep_their_order),
         TEST(one_connection_does_not_hold_up_the_loop),
         TEST(hostile_lengths_close_the_connection),
         TEST(large_frames_come_whole),
