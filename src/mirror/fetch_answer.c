@@ -7,6 +7,7 @@
 #include "base/logger.h"
 #include "base/stats.h"
 #include "mirror/fetcher.h"
+#include "mirror/judge.h"
 
 #define SEEN_INTERVAL_MS 200
 
@@ -69,50 +70,38 @@ static void partition_error(struct fetcher *f, struct fetch_partition *fp, int16
 
 /* ---- First pass ---- */
 
-static void bad_batch(struct fetch_piece *piece, const struct batch_scan *scan)
+static void fault(struct fetch_piece *piece, const struct judged *j)
 {
     const struct fetch_partition *fp = piece->fp;
-    bool old = scan->error == UNSUPPORTED_FOR_MESSAGE_FORMAT;
-    if (old) {
-        problem_set(&piece->bad, scan->error, "%s-%d holds an old message format at offset %lld: only format v2 can be mirrored",
-                    fp->mp->topic, fp->index, (long long)scan->error_offset);
+    long long offset = j->fault_offset;
+    if (j->fault == JUDGED_OLD_FORMAT) {
+        problem_set(&piece->bad, UNSUPPORTED_FOR_MESSAGE_FORMAT,
+                    "%s-%d holds an old message format at offset %lld: only format v2 can be mirrored", fp->mp->topic, fp->index,
+                    offset);
         problem_hint(&piece->bad,
                      "Rewrite it at the source, or let retention remove it there, then: kagami mirror recover %s --topics %s",
                      fp->mp->mirror->name, fp->mp->topic);
-    } else {
-        problem_set(&piece->bad, CORRUPT_MESSAGE, "The source sent a damaged batch of %s-%d at offset %lld: %s", fp->mp->topic,
-                    fp->index, (long long)scan->error_offset, scan->reason != NULL ? scan->reason : "it cannot be read");
-        problem_hint(&piece->bad, "Nothing of it was stored; look at the source's log and at the network");
+        return;
     }
-    piece->bad_retryable = !old;
-}
-
-/* Batches that end below our end are left out (a source may answer with the batch that holds an offset). */
-static struct bytes skip_known(struct bytes run, int64_t end_offset)
-{
-    while (run.len > 0 && batch_last_offset(run.p) < end_offset) {
-        int64_t size = batch_size_bytes(run.p);
-        run.p += size;
-        run.len -= size;
-    }
-    return run;
+    problem_set(&piece->bad, CORRUPT_MESSAGE, "The source sent a damaged batch of %s-%d at offset %lld: %s", fp->mp->topic,
+                fp->index, offset, j->fault_reason != NULL ? j->fault_reason : "it cannot be read");
+    problem_hint(&piece->bad, "Nothing of it was stored; look at the source's log and at the network");
+    piece->bad_retryable = j->fault == JUDGED_DAMAGED;
 }
 
 /* Growth for sources that cut a batch short rather than send it whole. */
-static void grow_limit(struct fetch_partition *fp, const struct batch_scan *scan)
+static void grow_limit(struct fetch_partition *fp, int64_t partial_size)
 {
-    int64_t wanted = MAX(scan->partial_size, (int64_t)fp->max_bytes * 2);
+    int64_t wanted = MAX(partial_size, (int64_t)fp->max_bytes * 2);
     fp->max_bytes = (int32_t)MIN(wanted, (int64_t)INT32_MAX);
     fp->dirty = true;
 }
 
-static void judge_overlap(struct fetch_piece *piece)
+/* The first batch begins below our end. */
+static void overlap(struct fetch_piece *piece, int64_t base)
 {
     struct fetch_partition *fp = piece->fp;
     struct partition_state state;
-    int64_t base = batch_base_offset(piece->batches.p);
-    if (base >= fp->next_offset)
-        return;
     partition_get_state(fp->partition, &state);
     if (state.log_start_offset == state.end_offset) {
         piece->restart_at = base; /* the source's log starts inside this batch */
@@ -123,33 +112,25 @@ static void judge_overlap(struct fetch_piece *piece)
                 fp->mp->topic, fp->index, (long long)fp->next_offset);
     problem_hint(&piece->bad, "Stop the topic, and start it anew with --discard-local-data");
     piece->batches.len = 0;
+    piece->next_offset = fp->next_offset;
 }
 
-/* Fills in the piece for a partition that has records; nothing is changed but the fetch limit. */
-static void judge_records(struct fetch_piece *piece, const struct fetch_response_responses_partitions *answer)
+static void judge_piece(struct fetch_piece *piece, struct bytes records)
 {
-    struct fetch_partition *fp = piece->fp;
-    struct batch_scan scan;
-    batch_scan((struct bytes){answer->records.p, answer->records.len}, BATCH_SCAN_CRC | BATCH_SCAN_OFFSETS, &scan);
-    piece->batches = skip_known((struct bytes){answer->records.p, scan.good_bytes}, fp->next_offset);
-    piece->batch_count = scan.batches;
-    piece->max_epoch = scan.max_leader_epoch;
-    piece->max_producer_id = scan.max_producer_id;
-    if (scan.end == BATCH_BAD)
-        bad_batch(piece, &scan);
-    if (piece->batches.len == 0) {
-        if (scan.end == BATCH_PARTIAL)
-            grow_limit(fp, &scan);
-        return;
-    }
-    judge_overlap(piece);
-    if (piece->batches.len > 0)
-        piece->next_offset = scan.last_offset + 1;
-}
-
-static bool check_piece(const struct fetch_piece *piece) /* epochs a hostile source could send */
-{
-    return piece->max_epoch < INT32_MAX - MIRROR_EPOCH_MARGIN - 1 && piece->max_producer_id <= PRODUCER_ID_RAISE_MAX;
+    struct judged j;
+    judge_records(records, piece->fp->next_offset, &j);
+    piece->batches = j.batches;
+    piece->next_offset = j.next_offset;
+    piece->batch_count = j.batch_count;
+    piece->max_epoch = j.max_epoch;
+    piece->last_epoch = j.last_epoch;
+    piece->max_producer_id = j.max_producer_id;
+    if (j.fault != JUDGED_SOUND)
+        fault(piece, &j);
+    if (j.partial_size >= 0)
+        grow_limit(piece->fp, j.partial_size);
+    if (j.overlap_base >= 0)
+        overlap(piece, j.overlap_base);
 }
 
 static void judge_partition(struct fetcher *f, struct fetch_partition *fp,
@@ -168,17 +149,7 @@ static void judge_partition(struct fetcher *f, struct fetch_partition *fp,
                                   .max_producer_id = -1,
                                   .log_start = answer->log_start_offset};
     if (answer->records.p != NULL && answer->records.len > 0)
-        judge_records(piece, answer);
-    if (!check_piece(piece)) {
-        problem_set(
-            &piece->bad, CORRUPT_MESSAGE,
-            "The source sent a batch of %s-%d behind offset %lld with leader epoch %d or producer id %lld, which cannot be",
-            mp->topic, fp->index, (long long)fp->next_offset, piece->max_epoch, (long long)piece->max_producer_id);
-        piece->batches.len = 0;
-        piece->next_offset = fp->next_offset;
-        piece->max_epoch = -1;
-        piece->max_producer_id = -1;
-    }
+        judge_piece(piece, (struct bytes){answer->records.p, answer->records.len});
 }
 
 static void first_pass(struct fetcher *f, const struct fetch_response *r)
@@ -482,7 +453,7 @@ static void write_pieces(struct fetcher *f, struct client_response *kept)
         bytes += piece->batches.len;
         if (piece->next_offset != piece->fp->next_offset) {
             piece->fp->next_offset = piece->next_offset;
-            piece->fp->last_epoch = piece->max_epoch;
+            piece->fp->last_epoch = piece->last_epoch;
             piece->fp->dirty = true;
         }
         if (piece->bad.code != OK)

@@ -41,7 +41,7 @@ struct fetch_piece {            /* what one response has for one partition */
     struct bytes batches;       /* whole and checked */
     int64_t next_offset, restart_at;
     int64_t records_bytes;
-    int32_t batch_count, max_epoch;
+    int32_t batch_count, max_epoch, last_epoch;
     int64_t max_producer_id;
     int64_t log_start;
     struct problem bad; /* what stands behind the good batches, when it is bad */
