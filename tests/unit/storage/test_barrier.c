@@ -1,4 +1,5 @@
-/* Spec section 2 at the log's level, with and without the barrier, and the traps of section 5. */
+/* Spec section 2 at the log's level, with and without the barrier, and the traps of section 5. That every way of building the producer state agrees is what the
+ * walks of tests/model show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,6 @@
 #include "codec/control.h"
 #include "codec/record_batch.h"
 #include "log_fixture.h"
-#include "os/random.h"
-#include "producer_model.h"
 
 static int setup(void **state)
 {
@@ -388,144 +387,6 @@ static void barrier_goes_on_as_specified(void **state)
     buf_fini(&all);
 }
 
-/* ---- Every way of building the state agrees ---- */
-
-static void random_step(struct log_fixture *f, struct random_source *r)
-{
-    struct plog_appended a;
-    int64_t pid = 1 + (int64_t)random_below(r, 5);
-    const struct producer_entry *e = producer_state_get(plog_producers(f->log), pid);
-    int32_t next = e != NULL ? sequence_increment(producer_entry_last_sequence(e), 1) : (int32_t)random_below(r, 3);
-    int16_t epoch = e != NULL ? e->producer_epoch : (int16_t)random_below(r, 2);
-    bool open = e != NULL && e->current_txn_first_offset >= 0;
-    struct buf foreign = {0};
-    switch (random_below(r, 14)) {
-    case 0:
-        (void)!local_write(f, pid, (int16_t)(epoch + 1), 0, 1, open, &a);
-        break;
-    case 1:
-        append_plain(f, 1);
-        break;
-    case 2:
-    case 3:
-        (void)!local_write(f, pid, epoch, next, 1 + (int)random_below(r, 3), true, &a);
-        break;
-    case 4:
-    case 5:
-        (void)!plog_append_marker(f->log, pid, epoch, random_below(r, 2) == 0, 1, MAX(plog_latest_epoch(f->log), 0), &a);
-        break;
-    case 6:
-        copy_from_source(f, -2 - (int64_t)random_below(r, 3), 0, (int32_t)random_below(r, 9), 1, random_below(r, 3) == 0);
-        break;
-    case 7:
-        copy_from_source(f, pid, (int16_t)random_below(r, 3), (int32_t)random_below(r, 50), 2, random_below(r, 3) == 0);
-        break;
-    case 8:
-        if (random_below(r, 3) == 0)
-            append_barrier(f, NULL);
-        break;
-    case 9:
-        control_build_mirror_pid_reset(&foreign, STR("source"), STR("other"), 0, f->clock.now_ms, plog_end_offset(f->log), 1);
-        assert_int_equal(append_copied(f, &foreign), OK);
-        break;
-    case 10:
-        if (random_below(r, 4) == 0)
-            assert_int_equal(plog_truncate_to(f->log, plog_end_offset(f->log) - (int64_t)random_below(r, 6)), OK);
-        break;
-    case 11:
-        plog_set_high_watermark(f->log, plog_end_offset(f->log));
-        break;
-    default:
-        (void)!local_write(f, pid, epoch, next, 1 + (int)random_below(r, 3), open, &a);
-    }
-    buf_fini(&foreign);
-}
-
-static enum error remove_snapshot(void *arg, const char *name, bool is_dir)
-{
-    if (strstr(name, ".snapshot") != NULL)
-        buf_append(arg, name, strlen(name) + 1);
-    return OK;
-}
-
-static void remove_snapshots(struct log_fixture *f)
-{
-    struct buf names = {0};
-    assert_int_equal(fs_list(fs_system(), f->dir, remove_snapshot, &names), OK);
-    for (size_t i = 0; i < names.len; i += strlen((char *)names.data + i) + 1)
-        log_fixture_remove_file(f, (char *)names.data + i);
-    buf_fini(&names);
-}
-
-static void describe_all(struct log_fixture *f, struct buf *out)
-{
-    buf_clear(out);
-    describe_producers(f, out);
-    buf_printf(out, "undecided %lld\n", (long long)producer_state_first_undecided_offset(plog_producers(f->log)));
-}
-
-static void collect_aborted(struct log_fixture *f, struct buf *out)
-{
-    struct arena arena;
-    arena_init(&arena, 1000000);
-    buf_clear(out);
-    struct plog_slice whole = {.end_offset = plog_end_offset(f->log)};
-    struct plog_aborted *aborted;
-    int count;
-    assert_int_equal(plog_aborted_for(f->log, 0, &whole, &arena, &aborted, &count), OK);
-    for (int i = 0; i < count; i++)
-        buf_printf(out, "%lld@%lld ", (long long)aborted[i].producer_id, (long long)aborted[i].first_offset);
-    arena_fini(&arena);
-}
-
-static void all_ways_agree(void **state)
-{
-    struct log_fixture *f = *state;
-    struct buf leader = {0}, other = {0}, log = {0}, aborted = {0}, text = {0};
-    for (uint64_t seed = 1; seed <= 40; seed++) {
-        struct seeded_random r;
-        seeded_random_init(&r, seed);
-        assert_int_equal(plog_restart_at(f->log, 0), OK);
-        f->params.config.segment_bytes = 300 + (int64_t)random_below(&r.source, 1200);
-        plog_set_config(f->log, &f->params.config);
-        for (int i = 0; i < 60; i++)
-            random_step(f, &r.source);
-        buf_clear(&log);
-        read_all(f, 0, &log);
-        describe_all(f, &leader);
-        collect_aborted(f, &aborted);
-
-        buf_clear(&other);
-        producer_model_describe(buf_bytes(&log), OWN_CLUSTER, &other);
-        assert_memory_equal(other.data, leader.data, other.len);
-
-        log_fixture_close(f);
-        log_fixture_open(f);
-        describe_all(f, &other);
-        assert_string_equal(buf_cstr(&other), buf_cstr(&leader));
-        collect_aborted(f, &text);
-        assert_string_equal(buf_cstr(&text), buf_cstr(&aborted));
-
-        log_fixture_crash(f);
-        remove_snapshots(f);
-        log_fixture_open(f);
-        describe_all(f, &other);
-        assert_string_equal(buf_cstr(&other), buf_cstr(&leader));
-        collect_aborted(f, &text);
-        assert_string_equal(buf_cstr(&text), buf_cstr(&aborted));
-
-        log_fixture_crash(f); /* snapshots of recovery are there now */
-        log_fixture_open(f);
-        describe_all(f, &other);
-        assert_string_equal(buf_cstr(&other), buf_cstr(&leader));
-    }
-    buf_fini(&leader);
-    buf_fini(&other);
-    buf_fini(&log);
-    buf_fini(&aborted);
-    buf_fini(&text);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -555,7 +416,6 @@ int main(void)
         TEST(scope_1_takes_negative_ids_only),
         TEST(last_batch_tells_of_the_own_barrier),
         TEST(barrier_goes_on_as_specified),
-        TEST(all_ways_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

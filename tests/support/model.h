@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#define MODEL_PRODUCERS 24
+#define MODEL_PRODUCERS 64
 #define MODEL_REMEMBERED 5 /* batches of a producer */
 #define MODEL_RECORDS 8    /* of a batch */
 #define MODEL_TXNS 1024
