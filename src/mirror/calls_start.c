@@ -91,6 +91,17 @@ static enum error check_not_mirrored_locked(struct mirrors *m, struct str name, 
 
 /* ---- A topic of this name that exists here ---- */
 
+static void allow_writes_again(struct starting *s, const struct image_topic *topic)
+{
+    for (int32_t i = 0; i < topic->partition_count; i++) {
+        enum error found;
+        struct partition *p = partitions_find(s->m->params.partitions, str_of(topic->name), i, &found);
+        if (p != NULL)
+            partition_set_origin(p, APPEND_CLIENT, NULL);
+        partition_unref(p);
+    }
+}
+
 /* Client writes are refused before the look at the data, so that nothing can slip in between; on a refusal they are allowed again. */
 static enum error check_local_data(struct starting *s, const struct image_topic *topic, struct problem *problem)
 {
@@ -99,24 +110,20 @@ static enum error check_local_data(struct starting *s, const struct image_topic 
     int64_t records = 0;
     enum error error = OK;
     problem_set(&refusal, MIRROR_WRITE_REFUSED, "Topic %s is being handed to mirror %s", topic->name, s->mirror->name);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int32_t i = 0; i < topic->partition_count; i++) {
-            struct partition_state state;
-            enum error found;
-            struct partition *p = partitions_find(m->params.partitions, str_of(topic->name), i, &found);
-            if (p == NULL)
-                continue;
-            if (pass == 0)
-                partition_set_origin(p, APPEND_MIRROR, &refusal);
-            partition_get_state(p, &state);
-            records += pass == 0 ? state.end_offset - state.log_start_offset : 0;
-            if (pass == 1)
-                partition_set_origin(p, APPEND_CLIENT, NULL);
-            partition_unref(p);
-        }
-        if (records == 0 || s->discard)
-            return OK;
+    for (int32_t i = 0; i < topic->partition_count; i++) {
+        struct partition_state state;
+        enum error found;
+        struct partition *p = partitions_find(m->params.partitions, str_of(topic->name), i, &found);
+        if (p == NULL)
+            continue;
+        partition_set_origin(p, APPEND_MIRROR, &refusal);
+        partition_get_state(p, &state);
+        records += state.end_offset - state.log_start_offset;
+        partition_unref(p);
     }
+    if (records == 0 || s->discard)
+        return OK;
+    allow_writes_again(s, topic);
     error = problem_set(problem, TOPIC_ALREADY_EXISTS, "Topic %s exists here and holds data (%lld offsets)", topic->name,
                         (long long)records);
     problem_hint(problem, "To throw that data away: kagami mirror start %s --topics %s --discard-local-data", s->mirror->name,
@@ -153,6 +160,8 @@ static enum error remove_local(struct starting *s, struct str name, struct topic
             error = controller_delete_topics(m->params.controller, &ref, 1, NULL, s->call->arena, &result, &removed, problem);
             if (error == OK && result.error != OK)
                 error = problem_set(problem, result.error, "%.*s", STR_ARG(result.message));
+            if (error != OK)
+                allow_writes_again(s, topic);
         }
     }
     image_unref(image);

@@ -119,6 +119,16 @@ void change_end(struct change *c)
     mutex_unlock(&c->m->change_mutex);
 }
 
+bool mirror_partition_is(struct mirror_partition *mp, enum mirror_state state)
+{
+    struct mirrors *m = mp->mirror->all;
+    ASSERT(mutex_held(&m->change_mutex));
+    mutex_lock(&m->mutex);
+    bool is = mp->record.state == state;
+    mutex_unlock(&m->mutex);
+    return is;
+}
+
 /* ---- FAILED and back ---- */
 
 struct failing {

@@ -22,26 +22,33 @@ struct setting {
 };
 
 #define AT(member) offsetof(struct mirror_config, member)
-#define LATER(name, what) {name, SETTING_LATER, 0, NULL, 0, 0, what, NULL, NULL}
+#define LATER(name, what)                                                                                                        \
+    {                                                                                                                            \
+        name, SETTING_LATER, 0, NULL, 0, 0, what, NULL, NULL                                                                     \
+    }
 
 static const struct setting settings[] = {
     {"bootstrap.servers", SETTING_TEXT, AT(bootstrap_servers), NULL, 0, 0, NULL, NULL,
      "Addresses of the source cluster: host:port, several with commas. Required."},
     {"security.protocol", SETTING_CHOICE, AT(security_protocol), "PLAINTEXT", 0, 0, "PLAINTEXT,SSL,SASL_PLAINTEXT,SASL_SSL",
      "SSL,SASL_PLAINTEXT,SASL_SSL", "How to speak to the source."},
-    {"request.timeout.ms", SETTING_NUMBER, AT(request_timeout_ms), "30000", 1, INT_MAX, NULL, NULL, "How long an answer of the source may take."},
+    {"request.timeout.ms", SETTING_NUMBER, AT(request_timeout_ms), "30000", 1, INT_MAX, NULL, NULL,
+     "How long an answer of the source may take."},
     {"connections.max.idle.ms", SETTING_NUMBER, AT(connections_max_idle_ms), "600000", -1, INT64_MAX, NULL, NULL,
      "Unused connections to the source are closed after this time; -1: never."},
     {"socket.receive.buffer.bytes", SETTING_NUMBER, AT(socket_receive_buffer_bytes), "-1", -1, INT_MAX, NULL, NULL,
      "SO_RCVBUF of connections to the source; -1: the system's choice."},
-    {"fetch.wait.max.ms", SETTING_NUMBER, AT(fetch_wait_max_ms), "1000", 0, INT_MAX, NULL, NULL, "How long the source may wait for new data."},
-    {"fetch.min.bytes", SETTING_NUMBER, AT(fetch_min_bytes), "1", 0, INT_MAX, NULL, NULL, "The source answers early once it has this much."},
+    {"fetch.wait.max.ms", SETTING_NUMBER, AT(fetch_wait_max_ms), "1000", 0, INT_MAX, NULL, NULL,
+     "How long the source may wait for new data."},
+    {"fetch.min.bytes", SETTING_NUMBER, AT(fetch_min_bytes), "1", 0, INT_MAX, NULL, NULL,
+     "The source answers early once it has this much."},
     {"fetch.max.bytes", SETTING_NUMBER, AT(fetch_max_bytes), "10485760", 1, INT_MAX, NULL, NULL,
      "Limit of one answer; a single larger batch is taken all the same."},
     {"partition.fetch.max.bytes", SETTING_NUMBER, AT(partition_fetch_max_bytes), "1048576", 1, INT_MAX, NULL, NULL,
      "Limit of one partition in an answer; a single larger batch is taken all the same."},
     {"fetchers", SETTING_NUMBER, AT(fetchers), "1", 1, 64, NULL, NULL, "Connections per source broker."},
-    {"producer.ids", SETTING_CHOICE, AT(producer_ids), "preserve", 0, 0, "preserve,negate", "negate", "What becomes of copied producer ids."},
+    {"producer.ids", SETTING_CHOICE, AT(producer_ids), "preserve", 0, 0, "preserve,negate", "negate",
+     "What becomes of copied producer ids."},
     {"open.transactions", SETTING_CHOICE, AT(open_transactions_text), "abort", 0, 0, "abort,truncate", NULL,
      "What a stop does with open transactions: end them by an ABORT marker, or cut the log before the first."},
     {"on.divergence", SETTING_CHOICE, AT(on_divergence_text), "fail", 0, 0, "fail,truncate", NULL,
@@ -76,7 +83,10 @@ static bool is_choice(const char *choices, struct str value)
     return false;
 }
 
-static void *member_of(struct mirror_config *config, const struct setting *s) { return (char *)config + s->member; }
+static void *member_of(struct mirror_config *config, const struct setting *s)
+{
+    return (char *)config + s->member;
+}
 
 /* The text of a setting that is in force, for comparisons and JSON; NULL for none. */
 static const char *text_of(const struct mirror_config *config, const struct setting *s, char number[24])
@@ -165,7 +175,8 @@ static enum error check_value(const struct setting *s, struct str value, struct 
         return INVALID_CONFIG;
     case SETTING_NUMBER:
         if (!str_to_i64(value, &number)) {
-            problem_set(problem, INVALID_CONFIG, "Invalid value %.*s for mirror setting %s: not a whole number", STR_ARG(value), s->name);
+            problem_set(problem, INVALID_CONFIG, "Invalid value %.*s for mirror setting %s: not a whole number", STR_ARG(value),
+                        s->name);
             problem_hint(problem, "It must be between %lld and %lld", (long long)s->min, (long long)s->max);
             return INVALID_CONFIG;
         }
@@ -214,7 +225,8 @@ enum error mirror_config_set(struct mirror_config *config, struct str name, stru
         return error;
     }
     if (str_starts(name, STR("ssl.")) || str_starts(name, STR("sasl."))) {
-        problem_set(problem, INVALID_CONFIG, "Mirror setting %.*s is not supported yet: this version speaks PLAINTEXT only", STR_ARG(name));
+        problem_set(problem, INVALID_CONFIG, "Mirror setting %.*s is not supported yet: this version speaks PLAINTEXT only",
+                    STR_ARG(name));
         problem_hint(problem, "Leave it out");
         return INVALID_CONFIG;
     }
@@ -269,7 +281,8 @@ enum error mirror_config_from_json(const json_t *json, struct mirror_config *ret
     mirror_config_init(&config);
     if (!json_is_object(json))
         error = problem_set(problem, ERR_CORRUPT, "The settings of a mirror are not a JSON object");
-    json_object_foreach((json_t *)json, name, value) {
+    json_object_foreach((json_t *)json, name, value)
+    {
         if (error == OK)
             error = json_is_string(value) ? mirror_config_set(&config, str_of(name), str_of(json_string_value(value)), problem)
                                           : problem_set(problem, ERR_CORRUPT, "The mirror setting %s is not a string", name);

@@ -232,8 +232,10 @@ static void raised(void *arg)
     mem_free(r->items);
     mem_free(r->raises);
     struct client_response *kept = r->response;
+    struct mirror *mirror = f->mirror;
     mem_free(r);
     write_pieces(f, kept);
+    mirror_unref(mirror);
 }
 
 static void raise_work(void *arg)
@@ -249,8 +251,12 @@ static void raise_work(void *arg)
         r->error = controller_raise_leader_epochs(r->m->params.controller, r->raises, r->count, NULL, &r->problem);
     for (int i = 0; i < r->count && r->error == OK; i++) {
         enum error error = OK;
-        if (r->items[i].restart_at >= 0)
-            error = partition_restart_at(r->items[i].partition, r->items[i].restart_at);
+        if (r->items[i].restart_at >= 0) {
+            mutex_lock(&r->m->change_mutex); /* a stop that begins meanwhile must find the log at rest */
+            if (mirror_partition_is(r->items[i].mp, MIRROR_MIRRORING))
+                error = partition_restart_at(r->items[i].partition, r->items[i].restart_at);
+            mutex_unlock(&r->m->change_mutex);
+        }
         if (error == OK && r->raises[i].leader_epoch >= 0)
             error = partition_set_leader_epoch(r->items[i].partition, r->raises[i].leader_epoch);
         if (error == OK && r->raises[i].at_least > 0)
@@ -299,6 +305,7 @@ static bool begin_raising(struct fetcher *f, struct client_response *response)
     }
     f->raising = true;
     r->response = client_response_keep(response);
+    mirror_ref(f->mirror); /* and with it its link and us */
     mirrors_work(f->m, raise_work, r);
     return true;
 }

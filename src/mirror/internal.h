@@ -159,6 +159,8 @@ void change_apply(struct change *c);
 MUST_CHECK enum error change_commit(struct change *c, struct problem *problem);
 void change_end(struct change *c);
 
+/* Whether the partition is in this state, and stays in it until change_mutex is given back: asked by whoever is about to cut its log. The caller holds change_mutex. */
+bool mirror_partition_is(struct mirror_partition *mp, enum mirror_state state);
 /* The partition goes FAILED, unless it is being stopped or has already failed. Any thread. */
 void mirror_partition_fail(struct mirror_partition *mp, const struct problem *problem, bool retryable);
 /* The same for a stop sequence, blocking. */

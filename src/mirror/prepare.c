@@ -36,8 +36,14 @@ static bool prepare_log(struct mirror_partition *mp, struct partition *p, int64_
         mirror_partition_fail_now(mp, &problem, false);
         return false;
     }
+    mutex_lock(&mp->mirror->all->change_mutex); /* a stop that begins meanwhile must find the log at rest */
+    if (!mirror_partition_is(mp, MIRROR_PREPARING)) {
+        mutex_unlock(&mp->mirror->all->change_mutex);
+        return false;
+    }
     if (error == OK && state.end_offset != start)
         error = partition_restart_at(p, start);
+    mutex_unlock(&mp->mirror->all->change_mutex);
     if (error != OK) {
         problem_set(&problem, error, "The log of %s-%d cannot be made to begin at offset %lld: %s", mp->topic, mp->index,
                     (long long)start, error_message(error));

@@ -17,7 +17,8 @@ enum error mirror_name_check(struct str name, struct problem *problem)
         char c = name.p[i];
         if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-')
             continue;
-        problem_set(problem, INVALID_CLUSTER_MIRROR_NAME, "The mirror name holds a character that is not allowed, at position %d", i + 1);
+        problem_set(problem, INVALID_CLUSTER_MIRROR_NAME, "The mirror name holds a character that is not allowed, at position %d",
+                    i + 1);
         problem_hint(problem, "Use letters, digits, '.', '_' and '-'");
         return INVALID_CLUSTER_MIRROR_NAME;
     }
@@ -80,8 +81,14 @@ void mirror_partition_record_add_gap(struct mirror_partition_record *r, int64_t 
 
 /* ---- writing ---- */
 
-static void put_long(json_t *o, const char *name, int64_t v) { json_object_set_new(o, name, json_integer(v)); }
-static void put_bool(json_t *o, const char *name, bool v) { json_object_set_new(o, name, json_boolean(v)); }
+static void put_long(json_t *o, const char *name, int64_t v)
+{
+    json_object_set_new(o, name, json_integer(v));
+}
+static void put_bool(json_t *o, const char *name, bool v)
+{
+    json_object_set_new(o, name, json_boolean(v));
+}
 
 static void put_text(json_t *o, const char *name, const char *v) /* NULL: left out */
 {

@@ -102,25 +102,24 @@ static void worked(void *arg)
         return;
     if (error == OK)
         fetcher_resume(f, fp);
+    else if (error == ERR_STATE)
+        fetcher_give_up(f, fp, &why);
     else
         fetcher_fail(f, fp, &why, true);
 }
 
 /* The gap is on record before the log jumps: after a crash in between the same gap is found again, and stands there once. */
-static enum error record_gap(struct resolving *r)
+static enum error record_gap(struct resolving *r, struct change *c)
 {
     struct mirrors *m = r->mp->mirror->all;
-    struct change c;
-    change_begin(&c, m);
-    struct mirror_partition_record *record = change_edit(&c, r->mp);
+    struct mirror_partition_record *record = change_edit(c, r->mp);
     struct mirror_gap *last = record->gap_count > 0 ? &record->gaps[record->gap_count - 1] : NULL;
     bool known = last != NULL && last->from == r->gap_from;
     if (known)
         last->to = r->target;
     else
         mirror_partition_record_add_gap(record, r->gap_from, r->target, clock_wall_ms(m->params.clock));
-    enum error error = change_commit(&c, &r->problem);
-    change_end(&c);
+    enum error error = change_commit(c, &r->problem);
     if (error == OK && !known)
         STAT_ADD(mirror_gaps, 1);
     if (error == OK)
@@ -134,10 +133,17 @@ static void work(void *arg)
 {
     struct resolving *r = arg;
     struct partition_state before, after;
-    enum error error = r->gap_from >= 0 ? record_gap(r) : OK;
+    struct change c;
+    enum error error = OK;
+    change_begin(&c, r->mp->mirror->all); /* held over the cut: a stop or pause that begins meanwhile must find the log at rest */
+    if (!mirror_partition_is(r->mp, MIRROR_MIRRORING))
+        error = problem_set(&r->problem, ERR_STATE, "%s-%d is not mirroring any more", r->mp->topic, r->mp->index);
+    if (error == OK && r->gap_from >= 0)
+        error = record_gap(r, &c);
     partition_get_state(r->partition, &before);
     if (error == OK)
         error = r->restart ? partition_restart_at(r->partition, r->target) : partition_truncate_to(r->partition, r->target);
+    change_end(&c);
     partition_get_state(r->partition, &after);
     if (error != OK && r->problem.code == OK)
         problem_set(&r->problem, error, "The log of %s-%d could not be cut at offset %lld: %s", r->mp->topic, r->mp->index,

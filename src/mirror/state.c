@@ -21,7 +21,10 @@ bool mirror_state_parse(struct str name, enum mirror_state *ret_state)
     return false;
 }
 
-bool mirror_state_writable(enum mirror_state state) { return state == MIRROR_NONE || state == MIRROR_STOPPED; }
+bool mirror_state_writable(enum mirror_state state)
+{
+    return state == MIRROR_NONE || state == MIRROR_STOPPED;
+}
 
 bool mirror_state_allowed(enum mirror_state from, enum mirror_state to, enum mirror_state failed_from)
 {
