@@ -8,7 +8,8 @@
  *   segments from the recovery point on, after an unclean end: read from their first byte, CRC and offsets checked, cut behind the last sound batch; indexes,
  *                                 epochs, producer state and transaction index built anew. What lies behind a cut goes, and what lies behind a hole:
  *                                 above the recovery point every segment begins where the one before it ended (plog_append.c), and a power cut may have kept
- *                                 the later of two. Without a checkpoint (a folder copied from elsewhere) a hole is taken for compaction's
+ *                                 the later of two. Where segments were dropped at the front (the first leader epoch begins behind them, durably, before their names
+ *                                 change) a power cut may bring back any of them, torn or with holes between: then those go, not what lies behind. Without a checkpoint (a folder copied from elsewhere) a hole is taken for compaction's
  *   indexes missing or damaged    that segment is read and its indexes built
  *   leader epochs missing or damaged: built from the batches
  *   snapshots missing or damaged: an older one, or none, and the batches behind it
@@ -392,6 +393,12 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
                    recovery.reason != NULL ? recovery.reason : "");
     bool hole = log->recovery_point_known && plog_segment_upper(log, index) > plog_recovery_point(log) &&
                 plog_segment_upper(log, index) != recovery.next_offset;
+    if (plog_segment_upper(log, index) <= log->dropped_below) {
+        if (recovery.cut_bytes > 0 || hole)
+            log->remains = index + 1;
+        hole = false;
+        recovery.cut_bytes = 0;
+    }
     while ((recovery.cut_bytes > 0 || hole) && log->segment_count > index + 1) {
         plog_event(log, "segment %" PRId64 " lies behind what was lost: removed",
                    segment_base_offset(log->segments[log->segment_count - 1]));
@@ -440,6 +447,13 @@ static enum error recover_segments(struct plog *log, bool clean, int *state_stan
         else if (i + 1 < log->segment_count)
             error = reopen(log, i);
     }
+    if (error == OK && log->remains > 0) {
+        plog_event(log, "%d segments below offset %" PRId64 " had been dropped and came back with holes: removed", log->remains,
+                   log->dropped_below);
+        error = plog_drop_front(log, log->remains);
+        atomic_store(&log->start_offset, MAX(plog_start_offset(log), segment_base_offset(log->segments[0])));
+        *state_stands = 0;
+    }
     if (error == OK && !segment_is_active(plog_active(log)))
         error = segment_activate(plog_active(log));
     if (error == OK)
@@ -464,6 +478,7 @@ static enum error open_epochs(struct plog *log, bool *ret_lost)
     if (damaged_file)
         plog_event(log, "%s: building it from the batches", problem.message);
     *ret_lost = missing || damaged_file;
+    log->dropped_below = !*ret_lost && log->epochs.count > 0 ? log->epochs.entries[0].start_offset : 0;
     return OK;
 }
 

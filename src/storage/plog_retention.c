@@ -1,7 +1,8 @@
 /* Cutting the log at its front: log start offset, retention, removal of what was dropped.
  *
  * Crash argument. A segment goes by renaming its files to .deleted, oldest first and never the active one, so what a crash leaves is a log that starts a little
- * earlier than it did; the log start checkpoint, or the next retention, takes it off again. Nothing is synced. Files that still carry .deleted are removed by
+ * earlier than it did; the log start checkpoint, or the next retention, takes it off again. Nothing is synced but the leader epochs, before the first rename: they begin at the new
+ * log start then, which tells recovery what a hole among the old segments is (a power cut keeps any of the renames). Files that still carry .deleted are removed by
  * the next start. Readers keep what they hold: an open file outlives its name. */
 #include <inttypes.h>
 

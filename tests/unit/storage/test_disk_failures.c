@@ -172,6 +172,36 @@ static void a_refused_append_does_not_come_back_in_place_of_its_successor(void *
     }
 }
 
+/* Segments that were dropped at the front: any of them may come back, torn or with holes between. */
+static void what_comes_back_at_the_front_costs_nothing_behind_it(void **state)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct world w;
+        init(&w, seed);
+        w.f.params.config.segment_bytes = 200;
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        assert_int_equal(plog_assign_epoch(w.f.log, 1), OK);
+        for (int i = 0; i < 12; i++)
+            append_plain(&w.f, 2);
+        if (seed % 2 == 0)
+            assert_int_equal(plog_flush_now(w.f.log), OK);
+        commit_all(&w.f);
+        assert_int_equal(plog_set_start_offset(w.f.log, 17), OK);
+        append_plain(&w.f, 2);
+        sim_disk_fail(&w.disk, SIM_SYNC_DIR, seed % 3, ERR_IO, true);
+        if (plog_flush_now(w.f.log) != OK && seed % 2 != 0) {
+            fini(&w);
+            continue;
+        }
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_true(plog_end_offset(w.f.log) >= 24);
+        fini(&w);
+    }
+}
+
 static void after_a_failed_sync_the_next_start_reads_the_medium(void **state)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -247,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_is_found_is_made_durable_too),
         cmocka_unit_test(a_clean_end_keeps_the_aborted_transactions_through_a_power_cut),
         cmocka_unit_test(a_refused_append_does_not_come_back_in_place_of_its_successor),
+        cmocka_unit_test(what_comes_back_at_the_front_costs_nothing_behind_it),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
         cmocka_unit_test(a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service),
