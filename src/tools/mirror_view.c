@@ -155,8 +155,11 @@ static void print_history(struct tool *tool, const TOPIC *t, const PARTITION *p)
 static void print_mirror(struct tool *tool, const MIRROR *m)
 {
     char made[TEXT_SIZE];
-    out_printf(&tool->out, "Mirror %.*s of cluster %.*s at %.*s, made %s\n", STR_ARG(m->mirror_name),
-               STR_ARG(m->source_cluster_id), STR_ARG(m->source_bootstrap), text_time(m->created_ms, made));
+    out_printf(&tool->out, "Mirror %.*s of cluster %.*s at %.*s", STR_ARG(m->mirror_name), STR_ARG(m->source_cluster_id),
+               STR_ARG(m->source_bootstrap));
+    if (m->created_ms >= 0)
+        out_printf(&tool->out, ", made %s", text_time(m->created_ms, made));
+    out_char(&tool->out, '\n');
     for (int32_t i = 0; i < m->config_n; i++) {
         if (!m->config[i].is_default && !str_is(m->config[i].name, "bootstrap.servers"))
             out_printf(&tool->out, "  %.*s=%.*s\n", STR_ARG(m->config[i].name), STR_ARG(m->config[i].value));

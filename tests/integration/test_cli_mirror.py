@@ -96,6 +96,7 @@ def test_one_topic_of_several_that_fails_gives_status_1(two):
     two.run("mirror", "create", "dc2", "--source", two.source.bootstrap)
     failed = two.fails("mirror", "start", "dc2", "--topics", "orders,no-such-topic")
     assert failed.status == 1 and "no-such-topic" in failed.stderr and "orders" in failed.stdout
+    assert two.fails("mirror", "start", "dc2", "--topics", "no-such-topic", "--watch").status == 1 # nothing started: nothing to wait for
     for arguments in (["start", "dc2"], ["start", "dc2", "--topics", "a,,b"], ["start", "dc2", "--topics", "("], ["pause", "dc2", "--topics", "o.*"],
                       ["create", "dc3"], ["create", "dc3", "--source", two.source.bootstrap, "--set", "novalue"]):
         assert two.fails("mirror", *arguments).status == 2, arguments
