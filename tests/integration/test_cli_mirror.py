@@ -77,7 +77,7 @@ def test_from_create_to_delete(two):
     two.run("produce", "orders", "--value", "mine", "--partition", 0)
     stopped = two.json("mirror", "stop", "dc2", "--topics", "other")["topics"]
     assert [(t["name"], t["partitions"][0]["state"]) for t in stopped] == [("other", "STOPPED")]
-    assert "was stopped at" in two.run("mirror", "describe", "dc2")
+    assert "STOPPED AT" in two.run("mirror", "describe", "dc2")
     two.run("mirror", "delete", "dc2")
     assert two.json("mirror", "list")["mirrors"] == []
 
