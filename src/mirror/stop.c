@@ -1,14 +1,19 @@
-/* The stop sequence (spec section 6): STOPPING to STOPPED, over any number of partitions together, phase by phase. Nothing here asks the source anything.
+/* The stop sequence (spec section 6): STOPPING to STOPPED, over any number of partitions together, phase by phase. Nothing
+ * here asks the source anything.
  *
  * Crash argument. Each phase is durable before the next begins, and each looks at what is there before it does anything:
  *   1 STOPPING is stored (with the wanted state and the options): from here on a restart carries on by itself (mirrors_start);
  *   2 the fetchers let go: nothing is appended any more but by us. After a restart no fetcher takes a STOPPING partition;
- *   3+4 position and new leader epoch are stored in one commit with the epochs themselves. A repetition finds the position stored and keeps it, though the log has grown
- *     by markers since; and it keeps the epoch (a restart after an unclean end may have raised it further: higher is as good);
- *   5 each marker ends its transaction in the producer state, which is a function of the log: a repetition ends those that are still open. Truncation: the shorter
- *     position is stored first, then the log is cut, until no transaction is open; a repetition goes on with those that are;
- *   6 the barrier: a repetition sees it as the last batch, at or above the epoch of this stop, and does not write it again, but waits for it to be durable;
- *   7 the floor of producer ids only ever rises. What the barrier dropped from memory was below the floor before it was stored;
+ *   3+4 position and new leader epoch are stored in one commit with the epochs themselves. A repetition finds the position
+ *     stored and keeps it, though the log has grown by markers since; and it keeps the epoch (a restart after an unclean end
+ *     may have raised it further: higher is as good);
+ *   5 each marker ends its transaction in the producer state, which is a function of the log: a repetition ends those that are
+ *     still open. Truncation: the shorter position is stored first, then the log is cut, until no transaction is open; a
+ *     repetition goes on with those that are;
+ *   6 the barrier: a repetition sees it as the last batch, at or above the epoch of this stop, and does not write it again,
+ *     but waits for it to be durable;
+ *   7 the floor of producer ids only ever rises. What the barrier dropped from memory was below the floor before it was
+ *     stored;
  *   8 STOPPED is stored with the report; only then is the partition opened to clients.
  * A partition that fails on the way (its disk) goes FAILED with the reason, and the others go on. */
 #include <stdio.h>

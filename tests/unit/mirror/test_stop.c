@@ -246,7 +246,8 @@ static void truncation_is_refused_with_its_cost_unless_forced(void **state)
     assert_int_equal(seen.barriers, 1);
 }
 
-/* The marker of one transaction lies behind the first record of another: cut there, the first is open again, and its records would be taken for committed ones. */
+/* The marker of one transaction lies behind the first record of another: cut there, the first is open again, and its records
+ * would be taken for committed ones. */
 static void a_cut_that_takes_a_marker_goes_on_below_its_transaction(void **state)
 {
     (void)state;
