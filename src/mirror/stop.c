@@ -1,19 +1,14 @@
-/* The stop sequence (spec section 6): STOPPING to STOPPED, over any number of partitions together, phase by phase. Nothing
- * here asks the source anything.
+/* The stop sequence (spec section 6): STOPPING to STOPPED, over any number of partitions together, phase by phase. Nothing here asks the source anything.
  *
  * Crash argument. Each phase is durable before the next begins, and each looks at what is there before it does anything:
  *   1 STOPPING is stored (with the wanted state and the options): from here on a restart carries on by itself (mirrors_start);
  *   2 the fetchers let go: nothing is appended any more but by us. After a restart no fetcher takes a STOPPING partition;
- *   3+4 position and new leader epoch are stored in one commit with the epochs themselves. A repetition finds the position
- *     stored and keeps it, though the log has grown by markers since; and it keeps the epoch (a restart after an unclean end
- *     may have raised it further: higher is as good);
- *   5 each marker ends its transaction in the producer state, which is a function of the log: a repetition ends those that are
- *     still open. Truncation: the shorter position is stored first, then the log is cut, until no transaction is open; a
- *     repetition goes on with those that are;
- *   6 the barrier: a repetition sees it as the last batch, at or above the epoch of this stop, and does not write it again,
- *     but waits for it to be durable;
- *   7 the floor of producer ids only ever rises. What the barrier dropped from memory was below the floor before it was
- *     stored;
+ *   3+4 what was copied is made durable, then position and new leader epoch are stored in one commit with the epochs themselves. A repetition finds the position stored and keeps it, though the log has grown
+ *     by markers since; and it keeps the epoch (a restart after an unclean end may have raised it further: higher is as good);
+ *   5 each marker ends its transaction in the producer state, which is a function of the log: a repetition ends those that are still open. Truncation: the shorter
+ *     position is stored first, then the log is cut; a repetition finds no open transaction;
+ *   6 the barrier: a repetition sees it as the last batch, at or above the epoch of this stop, and does not write it again, but waits for it to be durable;
+ *   7 the floor of producer ids only ever rises. What the barrier dropped from memory was below the floor before it was stored;
  *   8 STOPPED is stored with the report; only then is the partition opened to clients.
  * A partition that fails on the way (its disk) goes FAILED with the reason, and the others go on. */
 #include <stdio.h>
@@ -269,6 +264,43 @@ static void phase_detach(struct stop *s)
     }
 }
 
+/* ---- Durability ---- */
+
+static struct partition_wake *durable(struct partition_waiter *waiter, enum error result)
+{
+    struct stop_item *item = CONTAINER_OF(waiter, struct stop_item, waiter);
+    item->waited = result;
+    latch_down(item->latch);
+    return NULL;
+}
+
+/* Waits until each log is durable up to its item's durable_at. */
+static void make_durable(struct stop *s, const char *what)
+{
+    struct latch latch;
+    latch_init(&latch, 1);
+    for (int i = 0; i < s->count; i++) { /* all disks work at once */
+        struct stop_item *item = &s->items[i];
+        enum error error = OK;
+        item->waited = OK;
+        if (item->dropped)
+            continue;
+        item->latch = &latch;
+        item->waiter.done = durable;
+        latch_add(&latch, 1);
+        if (!partition_wait_durable(item->partition, item->durable_at, &item->waiter, &error)) {
+            item->waited = error;
+            latch_down(&latch);
+        }
+    }
+    latch_down(&latch);
+    latch_wait(&latch);
+    for (int i = 0; i < s->count; i++) {
+        if (!s->items[i].dropped && s->items[i].waited != OK)
+            drop(&s->items[i], s->items[i].waited, what);
+    }
+}
+
 /* ---- 3 and 4: position, leader epoch ---- */
 
 static void read_position(struct stop_item *item, int32_t *ret_at_least)
@@ -298,6 +330,13 @@ static void phase_position(struct stop *s)
     struct problem problem;
     struct epoch_raise *raises = mem_calloc((size_t)s->count + 1, sizeof(*raises));
     int *owners = mem_calloc((size_t)s->count + 1, sizeof(*owners)), n = 0;
+    for (int i = 0; i < s->count; i++) {
+        struct partition_state state = {0};
+        if (!s->items[i].dropped)
+            partition_get_state(s->items[i].partition, &state);
+        s->items[i].durable_at = state.end_offset;
+    }
+    make_durable(s, "making what was copied durable"); /* a position beyond what a power cut keeps would be a lie to the next mirror */
     for (int i = 0; i < s->count; i++) {
         struct stop_item *item = &s->items[i];
         struct partition_state state;
@@ -396,12 +435,12 @@ static enum error cut_open(struct stop *s, struct stop_item *item, const struct 
     if (log == NULL)
         return UNKNOWN_TOPIC_OR_PARTITION;
     bool rest = lso > plog_start_offset(log);
-    if (item->position_offset > lso) { /* else a stop that was broken off has stored this cut */
-        item->report.truncated_records += own + others;
+    if (item->position_offset > lso) {
         item->position_epoch = rest ? plog_epoch_of_offset(log, lso - 1) : -1;
         item->position_offset = rest ? lso : -1;
     }
     partition_unlock(item->partition);
+    item->report.truncated_records = own + others;
     error = store_position(s, item);
     if (error == OK)
         error = partition_truncate_to(item->partition, lso);
@@ -411,42 +450,25 @@ static enum error cut_open(struct stop *s, struct stop_item *item, const struct 
     return error;
 }
 
-static enum error end_transactions(struct stop *s, struct stop_item *item)
-{
-    bool truncate = s->options->open_transactions == MIRROR_TXN_TRUNCATE, again = true;
-    enum error error = OK;
-    /* What is cut off may hold the marker of a transaction that began before the cut: it is open then, and the next to go. */
-    while (error == OK && again) {
-        struct open_txns open;
-        error = find_open(item->partition, &open);
-        item->max_producer_id = MAX(item->max_producer_id, open.max_producer_id);
-        if (error == OK && open.count > 0)
-            error = truncate ? cut_open(s, item, &open) : write_markers(s, item, &open);
-        again = truncate && open.count > 0 && !item->dropped && !s->halted;
-        mem_free(open.items);
-    }
-    return error;
-}
-
 static void phase_transactions(struct stop *s)
 {
     for (int i = 0; i < s->count; i++) {
         struct stop_item *item = &s->items[i];
-        enum error error = item->dropped ? OK : end_transactions(s, item);
+        struct open_txns open;
+        if (item->dropped)
+            continue;
+        enum error error = find_open(item->partition, &open);
+        item->max_producer_id = open.max_producer_id;
+        if (error == OK && open.count > 0)
+            error =
+                s->options->open_transactions == MIRROR_TXN_TRUNCATE ? cut_open(s, item, &open) : write_markers(s, item, &open);
+        mem_free(open.items);
         if (error != OK)
             drop(item, error, "ending its open transactions");
     }
 }
 
 /* ---- 6: barrier ---- */
-
-static struct partition_wake *durable(struct partition_waiter *waiter, enum error result)
-{
-    struct stop_item *item = CONTAINER_OF(waiter, struct stop_item, waiter);
-    item->waited = result;
-    latch_down(item->latch);
-    return NULL;
-}
 
 static enum error write_barrier(struct stop_item *item, const char *source_cluster_id)
 {
@@ -473,7 +495,6 @@ static enum error write_barrier(struct stop_item *item, const char *source_clust
 
 static void phase_barrier(struct stop *s)
 {
-    struct latch latch;
     for (int i = 0; i < s->count; i++) {
         struct stop_item *item = &s->items[i];
         if (item->dropped)
@@ -490,27 +511,7 @@ static void phase_barrier(struct stop *s)
     passed(s, "stop.6.append");
     if (s->halted)
         return;
-    latch_init(&latch, 1);
-    for (int i = 0; i < s->count; i++) { /* all disks work at once */
-        struct stop_item *item = &s->items[i];
-        enum error error = OK;
-        item->waited = OK;
-        if (item->dropped)
-            continue;
-        item->latch = &latch;
-        item->waiter.done = durable;
-        latch_add(&latch, 1);
-        if (!partition_wait_durable(item->partition, item->durable_at, &item->waiter, &error)) {
-            item->waited = error;
-            latch_down(&latch);
-        }
-    }
-    latch_down(&latch);
-    latch_wait(&latch);
-    for (int i = 0; i < s->count; i++) {
-        if (!s->items[i].dropped && s->items[i].waited != OK)
-            drop(&s->items[i], s->items[i].waited, "making the barrier durable");
-    }
+    make_durable(s, "making the barrier durable");
 }
 
 /* ---- 7: producer ids ---- */

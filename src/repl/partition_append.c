@@ -9,6 +9,8 @@ static void appended(struct partition *p, uint64_t size_before, const struct plo
     p->appended_bytes += size > size_before ? (int64_t)(size - size_before) : 0;
     if (must_be_durable && !a->duplicate)
         partition_mark_undurable(p, a->base_offset, bytes_before);
+    if (p->flushing.offset >= 0 && !p->flush_running)
+        p->flush_wanted = true; /* the last flush found no room: it is tried again, or nothing behind it would ever be visible */
 }
 
 static enum error refused(const struct partition *p, struct problem *problem)

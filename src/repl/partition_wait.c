@@ -183,7 +183,7 @@ void partition_after_truncation(struct partition *p)
 /* ---- Group commit ---- */
 
 /* Locked; unlocks while the disk works. */
-static void run_flush(struct partition *p)
+static enum error run_flush(struct partition *p)
 {
     ASSERT(!p->flush_running && p->log != NULL);
     p->flush_running = true;
@@ -202,8 +202,12 @@ static void run_flush(struct partition *p)
     if (error == OK) {
         p->flushing.offset = -1;
         release_durable(p);
+    } else if (error == ERR_NO_SPACE) {
+        /* Nothing is lost, and what is to be durable stays marked for the next flush; those who wait are told, and may ask again. */
+        partition_end_waiters(p, -1, error);
     }
     condition_broadcast(&p->flush_ended);
+    return error;
 }
 
 static void flush_work(struct helper_job *job)
@@ -211,7 +215,7 @@ static void flush_work(struct helper_job *job)
     struct partition *p = CONTAINER_OF(job, struct partition, flush_job);
     mutex_lock(&p->mutex);
     if (p->log != NULL && p->flush_wanted && !p->flush_running && !plog_failed(p->log))
-        run_flush(p);
+        (void)run_flush(p); /* who waits is told */
     partition_leave(p);
 }
 
@@ -231,13 +235,13 @@ enum error partition_flush(struct partition *p)
     if (error != OK)
         return error;
     int64_t target = plog_end_offset(p->log);
-    while (p->log != NULL && !plog_failed(p->log) && plog_recovery_point(p->log) < MIN(target, plog_end_offset(p->log))) {
+    while (error == OK && p->log != NULL && !plog_failed(p->log) && plog_recovery_point(p->log) < MIN(target, plog_end_offset(p->log))) {
         if (p->flush_running)
             condition_wait(&p->flush_ended, &p->mutex);
         else
-            run_flush(p);
+            error = run_flush(p);
     }
-    error = p->log == NULL ? p->closed : plog_failed(p->log) ? KAFKA_STORAGE_ERROR : OK;
+    error = p->log == NULL ? p->closed : plog_failed(p->log) ? KAFKA_STORAGE_ERROR : error;
     partition_leave(p);
     return error;
 }

@@ -261,6 +261,8 @@ static enum error sync_files(const struct plog_flush *flush)
     enum error error = flush->sync_dir ? fs_sync_dir(flush->log->fs, flush->log->dir) : OK;
     if (error == OK)
         error = sync_epochs(flush);
+    if (error != OK)
+        return error; /* no log was asked to sync: a full disk passes */
     mutex_lock(&flush->log->syncing);
     for (int i = 0; error == OK && i < flush->count - 1; i++)
         error = segment_sync(flush->segments[i]);
@@ -268,7 +270,8 @@ static enum error sync_files(const struct plog_flush *flush)
     if (error == OK)
         error = file_sync(flush->active);
     STAT_ADD(fsyncs, 1);
-    return error;
+    /* Nobody knows what a failed fsync has kept, whatever its reason: the disk says once that pages are lost and then forgets it. */
+    return error == ERR_NO_SPACE ? ERR_IO : error;
 }
 
 enum error plog_flush_run(struct plog_flush *flush)
@@ -294,8 +297,8 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
     struct plog *log = flush->log;
     enum error error = run_result;
     if (error != OK) {
-        /* Nobody knows what a failed fsync has kept: the disk says once that pages are lost and then forgets it. */
-        plog_broken(log, error == ERR_NO_SPACE ? ERR_IO : error);
+        log->dir_unsynced = log->dir_unsynced || flush->sync_dir;
+        plog_broken(log, error);
     } else if (plog_failed(log)) {
         error = KAFKA_STORAGE_ERROR;
     } else if (log->truncations == flush->truncations) {

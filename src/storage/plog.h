@@ -112,7 +112,8 @@ bool plog_ends_with_own_barrier(struct plog *log, int32_t *ret_leader_epoch);
 /* ---- Durability ---- */
 
 /* fdatasync in three steps, so that it blocks nobody: begin (locked) pins what is to be synced; run (no lock, helper) syncs; end (locked) moves the recovery
- * point to the LEO of begin, and must follow every begin. An error of run or end fails the log. Several may be in flight; one at a time is what pays. A
+ * point to the LEO of begin, and must follow every begin. An error of run or end fails the log, but for ERR_NO_SPACE: nothing was
+ * lost, and a later flush may succeed. Several may be in flight; one at a time is what pays. A
  * truncation in between takes the flush's work over: run and end then have nothing to do and answer OK. Use one struct for all three calls. */
 struct plog_flush {
     struct plog *log;

@@ -404,7 +404,9 @@ static enum error roll_for(struct plog *log, const uint8_t *batch, bool *jumped)
 static enum error settle_jump(struct plog *log)
 {
     enum error error = plog_flush_now(log);
-    return error == OK && log->checkpoint != NULL ? log->checkpoint(log->owner_arg) : error;
+    if (error == OK && log->checkpoint != NULL)
+        error = log->checkpoint(log->owner_arg);
+    return error == ERR_NO_SPACE ? ERR_IO : error; /* the batch is in the log: it cannot be refused any more */
 }
 
 /* Collects and stages the longest run from it->pos on that goes into the active segment as it is. run.batches 0: roll first. */

@@ -202,6 +202,32 @@ static void what_comes_back_at_the_front_costs_nothing_behind_it(void **state)
     }
 }
 
+static void a_flush_that_finds_no_room_is_tried_again(void **state)
+{
+    for (uint64_t k = 1; k <= 2; k++) { /* the epochs' new file: its name, its content */
+        struct world w;
+        init(&w, k);
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        struct buf batch = {0};
+        make_copied(&w.f, &(struct batch_spec){.producer_id = NO_PID, .records = 2}, 0, 5,
+                    &batch); /* an epoch that is in memory only */
+        assert_int_equal(append_copied(&w.f, &batch), OK);
+        buf_fini(&batch);
+        sim_disk_fail(&w.disk, SIM_CREATE | SIM_WRITE, k, ERR_NO_SPACE, false);
+        assert_int_equal(plog_flush_now(w.f.log), ERR_NO_SPACE);
+        assert_false(plog_failed(w.f.log));
+        assert_int_equal(plog_recovery_point(w.f.log), 0);
+        assert_int_equal(plog_flush_now(w.f.log), OK);
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), 2);
+        assert_int_equal(plog_latest_epoch(w.f.log), 5);
+        fini(&w);
+    }
+}
+
 static void after_a_failed_sync_the_next_start_reads_the_medium(void **state)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -278,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_clean_end_keeps_the_aborted_transactions_through_a_power_cut),
         cmocka_unit_test(a_refused_append_does_not_come_back_in_place_of_its_successor),
         cmocka_unit_test(what_comes_back_at_the_front_costs_nothing_behind_it),
+        cmocka_unit_test(a_flush_that_finds_no_room_is_tried_again),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
         cmocka_unit_test(a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service),
