@@ -660,6 +660,9 @@ static void live(struct world *w)
         for (int k = 0; k < LOGS; k++)
             remember(w, &w->logs[k]);
         check_answer(w, step(w));
+        if (log_manager_failed(w->manager) && after == 0 && (w->trouble == TROUBLE_NO_SPACE || w->trouble == TROUBLE_FULL) &&
+            strcmp(w->doing, "truncate") != 0 && strcmp(w->doing, "restart") != 0) /* half-way there is no log to go on with */
+            wrong(w, NULL, "a full disk takes it out of service");
         if (w->trouble == TROUBLE_FULL && pick(w, 30) == 0)
             w->disk.capacity_bytes = 0; /* there is room again */
     }

@@ -599,6 +599,8 @@ static void live(struct world *w)
         struct part *part = &w->parts[pick(w, 2)];
         enum error error = step(w, part);
         after += out;
+        if (!out && log_manager_failed(w->manager) && (w->trouble == TROUBLE_NO_SPACE || w->trouble == TROUBLE_FULL))
+            wrong(part, "goes out of service since the disk is full");
         if (out && error == ERR_IO)
             wrong(part, "answers an I/O error when it is out of service");
         if (w->trouble == TROUBLE_FULL && pick(w, 20) == 0)
