@@ -41,6 +41,7 @@ soak: check-packages ## random walks over the storage beside a model (tests/mode
 	@scripts/soak $(BUILD)/check
 
 install: all ## install the programs, man pages and completion under PREFIX
+	@cmake --build $(BUILD) --target kagami_docs
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 bench: all ## measure kagamid beside a real Kafka and print a table (BENCH_SCALE=0.1: a quick look)

@@ -1,4 +1,5 @@
-/* StartMirrorTopics: looks at the source first, then takes each topic in one commit: the topic with the source's id, its mirror's records, PREPARING. */
+/* StartMirrorTopics: looks at the source first, then takes each topic in one commit: the topic with the source's id, its
+ * mirror's records, PREPARING. */
 #include <stdio.h>
 #include <string.h>
 
@@ -102,7 +103,8 @@ static void allow_writes_again(struct starting *s, const struct image_topic *top
     }
 }
 
-/* Client writes are refused before the look at the data, so that nothing can slip in between; on a refusal they are allowed again. */
+/* Client writes are refused before the look at the data, so that nothing can slip in between; on a refusal they are allowed
+ * again. */
 static enum error check_local_data(struct starting *s, const struct image_topic *topic, struct problem *problem)
 {
     struct mirrors *m = s->m;
@@ -141,8 +143,9 @@ static struct config_change *copy_configs(struct starting *s, const struct image
     return out;
 }
 
-/* Removes it; what was set for it is kept for its successor. The topic is then made anew in a commit of its own: after a crash in between it is gone, which is what
- * the operator asked for (or it was empty), and the start, never answered, is to be repeated. */
+/* Removes it; what was set for it is kept for its successor. The topic is then made anew in a commit of its own: after a crash
+ * in between it is gone, which is what the operator asked for (or it was empty), and the start, never answered, is to be
+ * repeated. */
 static enum error remove_local(struct starting *s, struct str name, struct topic_spec *spec, struct problem *problem)
 {
     struct mirrors *m = s->m;

@@ -1,4 +1,5 @@
-/* Changes of the records: staged on copies, committed, and only then seen by the rest of the layer. A crash leaves what was there before, or all of it. */
+/* Changes of the records: staged on copies, committed, and only then seen by the rest of the layer. A crash leaves what was
+ * there before, or all of it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -37,7 +37,8 @@ struct mirror_config {
 void mirror_config_init(struct mirror_config *config);
 void mirror_config_fini(struct mirror_config *config);
 void mirror_config_copy(struct mirror_config *to, const struct mirror_config *from); /* to: uninitialised */
-/* value null: back to the default. INVALID_CONFIG: unknown names (with the nearest one), values out of range, what is not supported yet. */
+/* value null: back to the default. INVALID_CONFIG: unknown names (with the nearest one), values out of range, what is not
+ * supported yet. */
 MUST_CHECK enum error mirror_config_set(struct mirror_config *config, struct str name, struct str value, struct problem *problem);
 /* As a whole: bootstrap.servers is there and can be parsed. INVALID_CONFIG. */
 MUST_CHECK enum error mirror_config_check(const struct mirror_config *config, struct problem *problem);

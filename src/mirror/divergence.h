@@ -31,7 +31,8 @@ struct divergence_step {
 
 /* The source's log starts above our end, whatever the histories say. */
 bool divergence_is_gap(int64_t end_offset, int64_t source_start);
-/* One step of the exchange by which both sides find the end of their common history (Kafka: AbstractFetcherThread.getOffsetTruncationState). */
+/* One step of the exchange by which both sides find the end of their common history (Kafka:
+ * AbstractFetcherThread.getOffsetTruncationState). */
 struct divergence_step divergence_judge(const struct divergence_view *view);
 
 #endif

@@ -1,6 +1,7 @@
-/* What a Fetch answer says: in two passes. First everything in it is judged, without a change: sizes, CRC, order, epochs, producer ids. Where a leader epoch or the
- * floor of producer ids must be raised first, or an empty log made to begin inside a batch, that is done for all partitions together on a worker while nothing else is
- * fetched (it is rare). Then the next request goes out, and the batches are appended straight from the response's frame. */
+/* What a Fetch answer says: in two passes. First everything in it is judged, without a change: sizes, CRC, order, epochs,
+ * producer ids. Where a leader epoch or the floor of producer ids must be raised first, or an empty log made to begin inside a
+ * batch, that is done for all partitions together on a worker while nothing else is fetched (it is rare). Then the next
+ * request goes out, and the batches are appended straight from the response's frame. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static const char *retry_hint(enum error error)
     }
 }
 
-/* The source moved, or does not know the partition: the link asks for metadata, which tell what happened (a leader elsewhere, a topic deleted or made anew). */
+/* The source moved, or does not know the partition: the link asks for metadata, which tell what happened (a leader elsewhere,
+ * a topic deleted or made anew). */
 static bool metadata_may_help(int16_t code)
 {
     switch (code) {

@@ -1,5 +1,6 @@
-/* Connection, session and requests of a fetcher. One request is in flight; the next one goes out before the batches of the last are written. Partitions without news
- * cost nothing: the source keeps them in a fetch session (KIP-227), and only what changed is named. */
+/* Connection, session and requests of a fetcher. One request is in flight; the next one goes out before the batches of the
+ * last are written. Partitions without news cost nothing: the source keeps them in a fetch session (KIP-227), and only what
+ * changed is named. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A fetcher: one connection to one broker of the source, and the partitions that are copied over it. Shared by fetcher*.c and resolve.c; everything here belongs
- * to the fetcher's loop. */
+/* A fetcher: one connection to one broker of the source, and the partitions that are copied over it. Shared by fetcher*.c and
+ * resolve.c; everything here belongs to the fetcher's loop. */
 #ifndef KAGAMI_MIRROR_FETCHER_H
 #define KAGAMI_MIRROR_FETCHER_H
 

@@ -1,12 +1,14 @@
 /* Shared by the files of this layer only.
  *
  * Who owns what:
- *   - `mutex` guards the registry: which mirrors, topics and partitions there are, their records, the open partition behind each. Held for memory only, never
- *     over a call that blocks. It comes before the partitions' locks and after the controller's.
- *   - `change_mutex` makes changes of records one after the other, each held from the look at the records to the commit; it comes before the controller's and is
- *     taken on workers only, never on a loop.
+ *   - `mutex` guards the registry: which mirrors, topics and partitions there are, their records, the open partition behind
+ *     each. Held for memory only, never over a call that blocks. It comes before the partitions' locks and after the
+ *     controller's.
+ *   - `change_mutex` makes changes of records one after the other, each held from the look at the records to the commit; it
+ *     comes before the controller's and is taken on workers only, never on a loop.
  *   - a link belongs to its home loop, a fetcher to its loop; they speak by messages (mirrors_post).
- *   - what blocks runs on `workers` (metadata, disks; the stop sequence) or on `callers` (whatever waits for a source or a time limit, so that it delays no stop).
+ *   - what blocks runs on `workers` (metadata, disks; the stop sequence) or on `callers` (whatever waits for a source or a
+ *     time limit, so that it delays no stop).
  * Mirrors and mirror partitions are reference-counted; topics live under `mutex` alone. */
 #ifndef KAGAMI_MIRROR_INTERNAL_H
 #define KAGAMI_MIRROR_INTERNAL_H
@@ -159,14 +161,15 @@ void change_apply(struct change *c);
 MUST_CHECK enum error change_commit(struct change *c, struct problem *problem);
 void change_end(struct change *c);
 
-/* Whether the partition is in this state, and stays in it until change_mutex is given back: asked by whoever is about to cut its log. The caller holds change_mutex. */
+/* Whether the partition is in this state, and stays in it until change_mutex is given back: asked by whoever is about to cut
+ * its log. The caller holds change_mutex. */
 bool mirror_partition_is(struct mirror_partition *mp, enum mirror_state state);
 /* The partition goes FAILED, unless it is being stopped or has already failed. Any thread. */
 void mirror_partition_fail(struct mirror_partition *mp, const struct problem *problem, bool retryable);
 /* The same for a stop sequence, blocking. */
 void mirror_partition_fail_now(struct mirror_partition *mp, const struct problem *problem, bool retryable);
-/* FAILED partitions go back to where they came from; by_hand: those too that do not retry by themselves, and the count of retries begins anew. Blocks; takes over
- * the list. */
+/* FAILED partitions go back to where they came from; by_hand: those too that do not retry by themselves, and the count of
+ * retries begins anew. Blocks; takes over the list. */
 void mirrors_recover(struct mirrors *m, struct partition_list *list, bool by_hand);
 /* Takes MIRRORING partitions to PAUSED. Blocks. */
 MUST_CHECK enum error mirrors_pause(struct mirrors *m, struct partition_list *list, struct problem *problem);
@@ -184,7 +187,8 @@ void link_destroy(struct link *link); /* NULL is OK */
 void link_kick(struct link *link);
 /* The same, with metadata of the source asked for anew. */
 void link_refresh(struct link *link);
-/* Takes these (all of one mirror) from their fetchers; done when the latch (count raised by the callee) is down. Any thread but a loop's. */
+/* Takes these (all of one mirror) from their fetchers; done when the latch (count raised by the callee) is down. Any thread
+ * but a loop's. */
 void link_detach(struct link *link, const struct partition_list *list, struct latch *latch);
 /* A fetcher gave the partition up: new metadata may help. On any loop. */
 void link_lost(struct link *link, struct fetcher *fetcher, struct mirror_partition *mp, const struct problem *why);
@@ -231,7 +235,8 @@ struct stop_options {
     enum mirror_open_transactions open_transactions;
     bool force;
 };
-/* The stop sequence over all of them together; those that another stop has in hand are waited for. Blocks. Results stand in the records. */
+/* The stop sequence over all of them together; those that another stop has in hand are waited for. Blocks. Results stand in
+ * the records. */
 void mirrors_stop_partitions(struct mirrors *m, const struct partition_list *list, const struct stop_options *options);
 /* open.transactions=truncate: how many records of others would go. */
 MUST_CHECK enum error stop_truncation_cost(struct partition *p, int64_t *ret_own, int64_t *ret_others);

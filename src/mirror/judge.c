@@ -4,7 +4,8 @@
 #include "meta/controller.h"
 #include "mirror/internal.h"
 
-/* Batches that end below what was asked for are left out (a source may begin with any batch up to the one that holds the offset). */
+/* Batches that end below what was asked for are left out (a source may begin with any batch up to the one that holds the
+ * offset). */
 static void skip_known(struct judged *j, int64_t asked_offset)
 {
     while (j->batches.len > 0 && batch_last_offset(j->batches.p) < asked_offset) {

@@ -1,7 +1,8 @@
 /* One source cluster: who leads what there, which fetcher has which partition, what to do when the source cannot be reached.
  *
- * All of it runs on the link's home loop. A source that cannot be reached, restarts or moves a leader makes nothing FAILED: its partitions stay MIRRORING, `describe` shows
- * the trouble, and the link comes again for ever, with a backoff up to BACKOFF_MAX_MS. */
+ * All of it runs on the link's home loop. A source that cannot be reached, restarts or moves a leader makes nothing FAILED:
+ * its partitions stay MIRRORING, `describe` shows the trouble, and the link comes again for ever, with a backoff up to
+ * BACKOFF_MAX_MS. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* A link to one source cluster, as link.c and prepare.c see it. Everything here belongs to its home loop, but what says otherwise. */
+/* A link to one source cluster, as link.c and prepare.c see it. Everything here belongs to its home loop, but what says
+ * otherwise. */
 #ifndef KAGAMI_MIRROR_LINK_H
 #define KAGAMI_MIRROR_LINK_H
 

@@ -469,7 +469,8 @@ enum error mirrors_create(const struct mirrors_params *params, struct mirrors **
     return OK;
 }
 
-/* What a crash or an ordinary end interrupted: stops and pauses are carried on with the options that their topics' records keep. */
+/* What a crash or an ordinary end interrupted: stops and pauses are carried on with the options that their topics' records
+ * keep. */
 static void carry_on(void *arg)
 {
     struct mirrors *m = arg;

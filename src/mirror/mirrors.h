@@ -1,8 +1,10 @@
-/* Mirrors: all links of this broker to source clusters, their topics and partitions, and the calls that operate them (spec sections 3 to 7, 11).
+/* Mirrors: all links of this broker to source clusters, their topics and partitions, and the calls that operate them (spec
+ * sections 3 to 7, 11).
  *
- * One instance per broker. It sits on repl (partitions) and client (connections to sources), keeps its records in the metadata store and is told of partitions by
- * the registry's callbacks. Each link has a home loop, on which its control runs (metadata of the source, states, stops); copying runs on the loops of its
- * fetchers. What blocks (metadata writes, truncations, leader epochs) runs on helpers.
+ * One instance per broker. It sits on repl (partitions) and client (connections to sources), keeps its records in the metadata
+ * store and is told of partitions by the registry's callbacks. Each link has a home loop, on which its control runs (metadata
+ * of the source, states, stops); copying runs on the loops of its fetchers. What blocks (metadata writes, truncations, leader
+ * epochs) runs on helpers.
  *
  * Threads: any, but mirrors_create / start / stop / destroy, which belong to the main thread. */
 #ifndef KAGAMI_MIRROR_MIRRORS_H
@@ -43,8 +45,8 @@ void mirrors_destroy(struct mirrors *m); /* NULL is OK */
 /* For partitions_callbacks: a mirror topic's partition is refused to clients from its first moment. */
 void mirrors_partition_opened(struct mirrors *m, struct partition *p);
 void mirrors_partition_closing(struct mirrors *m, struct partition *p);
-/* For controller_set_topic_guard: DeleteTopics, CreatePartitions, DeleteRecords on a topic that is not STOPPED are POLICY_VIOLATION with topic, mirror and
- * command named. */
+/* For controller_set_topic_guard: DeleteTopics, CreatePartitions, DeleteRecords on a topic that is not STOPPED are
+ * POLICY_VIOLATION with topic, mirror and command named. */
 enum error mirrors_topic_allowed(void *m, struct str topic, enum topic_change change, struct problem *problem);
 
 /* One call of the mirror's API (spec section 11), on its way. Embedded in its owner; lives until done ran. */

@@ -1,5 +1,5 @@
-/* PREPARING: the log here is made to begin where the source's does, the leader epoch raised above the source's, and the partition goes to MIRRORING. Every step may be
- * repeated: until MIRRORING is stored nothing is copied, so the log is empty. */
+/* PREPARING: the log here is made to begin where the source's does, the leader epoch raised above the source's, and the
+ * partition goes to MIRRORING. Every step may be repeated: until MIRRORING is stored nothing is copied, so the log is empty. */
 #include <stdio.h>
 #include <string.h>
 

@@ -2,9 +2,11 @@
  *
  *   mirrors/NAME                 config, sourceClusterId
  *   mirror-topics/TOPIC          mirror, topicId, wanted, discardLocalData, stop options
- *   mirror-partitions/TOPIC/N    state, stateEpoch, leaderEpoch, position, error, failedFrom, retries, gaps, the last stop's report
+ *   mirror-partitions/TOPIC/N    state, stateEpoch, leaderEpoch, position, error, hint, failedFrom, retries, gaps, the last
+ *                                stop's report
  *
- * Structs own their strings. One thread at a time. Reading refuses what it does not understand: ERR_CORRUPT with a problem that names the field. */
+ * Structs own their strings. One thread at a time. Reading refuses what it does not understand: ERR_CORRUPT with a problem
+ * that names the field. */
 #ifndef KAGAMI_MIRROR_RECORDS_H
 #define KAGAMI_MIRROR_RECORDS_H
 

@@ -1,5 +1,6 @@
-/* When the source answers OFFSET_OUT_OF_RANGE or names a diverging epoch: where does its log start, and up to where are the histories the same? Then the gap is recorded and the
- * log made to begin anew, or the divergence is dealt with by on.divergence. The partition is held (not fetched) meanwhile; all others go on. */
+/* When the source answers OFFSET_OUT_OF_RANGE or names a diverging epoch: where does its log start, and up to where are the
+ * histories the same? Then the gap is recorded and the log made to begin anew, or the divergence is dealt with by
+ * on.divergence. The partition is held (not fetched) meanwhile; all others go on. */
 #include <stdio.h>
 #include <string.h>
 

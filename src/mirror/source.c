@@ -1,4 +1,5 @@
-/* Talks with a source before anything is stored: can it be reached, is it a Kafka, is it another cluster than ours, can it do what mirroring needs? Blocks. */
+/* Talks with a source before anything is stored: can it be reached, is it a Kafka, is it another cluster than ours, can it do
+ * what mirroring needs? Blocks. */
 #include <stdio.h>
 #include <string.h>
 

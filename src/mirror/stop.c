@@ -1,14 +1,19 @@
-/* The stop sequence (spec section 6): STOPPING to STOPPED, over any number of partitions together, phase by phase. Nothing here asks the source anything.
+/* The stop sequence (spec section 6): STOPPING to STOPPED, over any number of partitions together, phase by phase. Nothing
+ * here asks the source anything.
  *
  * Crash argument. Each phase is durable before the next begins, and each looks at what is there before it does anything:
  *   1 STOPPING is stored (with the wanted state and the options): from here on a restart carries on by itself (mirrors_start);
  *   2 the fetchers let go: nothing is appended any more but by us. After a restart no fetcher takes a STOPPING partition;
- *   3+4 what was copied is made durable, then position and new leader epoch are stored in one commit with the epochs themselves. A repetition finds the position stored and keeps it, though the log has grown
- *     by markers since; and it keeps the epoch (a restart after an unclean end may have raised it further: higher is as good);
- *   5 each marker ends its transaction in the producer state, which is a function of the log: a repetition ends those that are still open. Truncation: the shorter
- *     position is stored first, then the log is cut; a repetition finds no open transaction;
- *   6 the barrier: a repetition sees it as the last batch, at or above the epoch of this stop, and does not write it again, but waits for it to be durable;
- *   7 the floor of producer ids only ever rises. What the barrier dropped from memory was below the floor before it was stored;
+ *   3+4 what was copied is made durable; then position and new leader epoch are stored in one commit with the epochs
+ *     themselves. A repetition finds the position stored and keeps it, though the log has grown by markers since; and it keeps the epoch (a restart after an unclean end
+ *     may have raised it further: higher is as good);
+ *   5 each marker ends its transaction in the producer state, which is a function of the log: a repetition ends those that are
+ *     still open. Truncation: the shorter position is stored first, then the log is cut, until no transaction is open; a
+ *     repetition goes on with those that are;
+ *   6 the barrier: a repetition sees it as the last batch, at or above the epoch of this stop, and does not write it again,
+ *     but waits for it to be durable;
+ *   7 the floor of producer ids only ever rises. What the barrier dropped from memory was below the floor before it was
+ *     stored;
  *   8 STOPPED is stored with the report; only then is the partition opened to clients.
  * A partition that fails on the way (its disk) goes FAILED with the reason, and the others go on. */
 #include <stdio.h>
@@ -435,12 +440,12 @@ static enum error cut_open(struct stop *s, struct stop_item *item, const struct 
     if (log == NULL)
         return UNKNOWN_TOPIC_OR_PARTITION;
     bool rest = lso > plog_start_offset(log);
-    if (item->position_offset > lso) {
+    if (item->position_offset > lso) { /* else a stop that was broken off has stored this cut */
+        item->report.truncated_records += own + others;
         item->position_epoch = rest ? plog_epoch_of_offset(log, lso - 1) : -1;
         item->position_offset = rest ? lso : -1;
     }
     partition_unlock(item->partition);
-    item->report.truncated_records = own + others;
     error = store_position(s, item);
     if (error == OK)
         error = partition_truncate_to(item->partition, lso);
@@ -450,19 +455,28 @@ static enum error cut_open(struct stop *s, struct stop_item *item, const struct 
     return error;
 }
 
+static enum error end_transactions(struct stop *s, struct stop_item *item)
+{
+    bool truncate = s->options->open_transactions == MIRROR_TXN_TRUNCATE, again = true;
+    enum error error = OK;
+    /* What is cut off may hold the marker of a transaction that began before the cut: it is open then, and the next to go. */
+    while (error == OK && again) {
+        struct open_txns open;
+        error = find_open(item->partition, &open);
+        item->max_producer_id = MAX(item->max_producer_id, open.max_producer_id);
+        if (error == OK && open.count > 0)
+            error = truncate ? cut_open(s, item, &open) : write_markers(s, item, &open);
+        again = truncate && open.count > 0 && !item->dropped && !s->halted;
+        mem_free(open.items);
+    }
+    return error;
+}
+
 static void phase_transactions(struct stop *s)
 {
     for (int i = 0; i < s->count; i++) {
         struct stop_item *item = &s->items[i];
-        struct open_txns open;
-        if (item->dropped)
-            continue;
-        enum error error = find_open(item->partition, &open);
-        item->max_producer_id = open.max_producer_id;
-        if (error == OK && open.count > 0)
-            error =
-                s->options->open_transactions == MIRROR_TXN_TRUNCATE ? cut_open(s, item, &open) : write_markers(s, item, &open);
-        mem_free(open.items);
+        enum error error = item->dropped ? OK : end_transactions(s, item);
         if (error != OK)
             drop(item, error, "ending its open transactions");
     }

@@ -96,6 +96,11 @@ bool plog_is_own_barrier(const struct plog *log, const uint8_t *batch);
 /* The epoch of a batch that is in the log now, behind one that ends at previous_end. In memory only. */
 void plog_note_epoch(struct plog *log, const uint8_t *batch, int64_t previous_end);
 
+/* ---- plog_folder.c ---- */
+
+/* Adds the segments that the folder holds; what a crash left over is gone afterwards. */
+MUST_CHECK enum error plog_open_segments(struct plog *log);
+
 /* ---- plog_recover.c ---- */
 
 /* Empties the producer state and builds it for the log as it stands, from the newest snapshot at or below end_offset and the batches behind it. */

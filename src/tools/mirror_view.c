@@ -133,7 +133,7 @@ static void print_gaps(struct tool *tool, const TOPIC *t, const PARTITION *p)
                    text_time(p->gaps[i].timestamp_ms, text));
 }
 
-static void print_history(struct tool *tool, const TOPIC *t, const PARTITION *p)
+static void print_truncation(struct tool *tool, const TOPIC *t, const PARTITION *p)
 {
     char first[TEXT_SIZE], last[TEXT_SIZE], bytes[TEXT_SIZE];
     if (p->truncation.records > 0 || p->truncation.bytes > 0)
@@ -141,22 +141,47 @@ static void print_history(struct tool *tool, const TOPIC *t, const PARTITION *p)
                    STR_ARG(t->topic_name), p->partition_index, (long long)p->truncation.records,
                    text_bytes(p->truncation.bytes, bytes), text_time(p->truncation.first_timestamp, first),
                    text_time(p->truncation.last_timestamp, last));
-    if (p->stop_report != NULL)
-        out_printf(
-            &tool->out,
-            "\n%.*s-%d was stopped at %s: position epoch %d, offset %lld; source high watermark then %lld; %d transactions "
-            "aborted, %d producers expired, log end offset %lld, leader epoch %d\n",
-            STR_ARG(t->topic_name), p->partition_index, text_time(p->stop_report->ended_ms, first), p->last_mirror_epoch,
-            (long long)p->last_mirror_offset, (long long)p->stop_report->source_high_watermark,
-            p->stop_report->aborted_transactions, p->stop_report->expired_producers, (long long)p->stop_report->log_end_offset,
-            p->stop_report->leader_epoch);
+}
+
+/* The reports of the last stops. */
+static void print_stops(struct tool *tool, const MIRROR *m)
+{
+    static const char *const titles[] = {"TOPIC",      ">PARTITION", "STOPPED AT", ">EPOCH",   ">POSITION",
+                                         ">SOURCE HW", ">ABORTED",   ">TRUNCATED", ">EXPIRED", ">LOG END THEN"};
+    char at[TEXT_SIZE];
+    struct table t;
+    table_init(&t, titles, ARRAY_SIZE(titles));
+    for (int32_t i = 0; i < m->topics_n; i++) {
+        for (int32_t k = 0; k < m->topics[i].partitions_n; k++) {
+            const PARTITION *p = &m->topics[i].partitions[k];
+            if (p->stop_report == NULL)
+                continue;
+            table_str(&t, m->topics[i].topic_name);
+            table_count(&t, p->partition_index);
+            table_cell(&t, "%s", text_time(p->stop_report->ended_ms, at));
+            table_count(&t, p->last_mirror_epoch);
+            table_count(&t, p->last_mirror_offset);
+            table_count(&t, p->stop_report->source_high_watermark);
+            table_count(&t, p->stop_report->aborted_transactions);
+            table_count(&t, p->stop_report->truncated_records);
+            table_count(&t, p->stop_report->expired_producers);
+            table_count(&t, p->stop_report->log_end_offset);
+        }
+    }
+    if (t.rows > 0)
+        out_char(&tool->out, '\n');
+    table_print(&t, &tool->out);
+    table_fini(&t);
 }
 
 static void print_mirror(struct tool *tool, const MIRROR *m)
 {
     char made[TEXT_SIZE];
-    out_printf(&tool->out, "Mirror %.*s of cluster %.*s at %.*s, made %s\n", STR_ARG(m->mirror_name),
-               STR_ARG(m->source_cluster_id), STR_ARG(m->source_bootstrap), text_time(m->created_ms, made));
+    out_printf(&tool->out, "Mirror %.*s of cluster %.*s at %.*s", STR_ARG(m->mirror_name), STR_ARG(m->source_cluster_id),
+               STR_ARG(m->source_bootstrap));
+    if (m->created_ms >= 0)
+        out_printf(&tool->out, ", made %s", text_time(m->created_ms, made));
+    out_char(&tool->out, '\n');
     for (int32_t i = 0; i < m->config_n; i++) {
         if (!m->config[i].is_default && !str_is(m->config[i].name, "bootstrap.servers"))
             out_printf(&tool->out, "  %.*s=%.*s\n", STR_ARG(m->config[i].name), STR_ARG(m->config[i].value));
@@ -172,9 +197,10 @@ static void print_mirror(struct tool *tool, const MIRROR *m)
             if (str_is(t->partitions[k].state, "FAILED"))
                 print_failure(tool, t, &t->partitions[k]);
             print_gaps(tool, t, &t->partitions[k]);
-            print_history(tool, t, &t->partitions[k]);
+            print_truncation(tool, t, &t->partitions[k]);
         }
     }
+    print_stops(tool, m);
 }
 
 void mirror_print(struct tool *tool, const struct describe_cluster_mirrors_response *body)

@@ -306,7 +306,7 @@ static bool take_answer(struct consumer *c, struct fetch_response *body)
     return true;
 }
 
-/* One fetch from one leader; *ret_asked is how many partitions it was for. */
+/* One fetch from one leader, for all its partitions. */
 static bool fetch_from(struct consumer *c, int32_t leader, int32_t wait_ms)
 {
     const struct client_topic *topic = client_metadata_topic(client_sync_metadata(c->tool->client), c->topic);
@@ -314,6 +314,8 @@ static bool fetch_from(struct consumer *c, int32_t leader, int32_t wait_ms)
     struct fetch_request request;
     struct client_response *r;
     struct problem problem = {0};
+    if (topic == NULL)
+        return true; /* lost since; the next round tells */
     arena_init(&arena, REQUEST_ARENA_BYTES);
     proto_init(&PROTO_FETCH_REQUEST, &request);
     request.max_wait_ms = wait_ms;
@@ -355,35 +357,39 @@ static bool all_done(const struct consumer *c)
     return true;
 }
 
+/* The leaders of what is still read, each once; at most one a partition. */
+static int32_t leaders_of(const struct consumer *c, const struct client_topic *topic, int32_t *leaders)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < MIN(topic->partitions_n, c->count); i++) {
+        int32_t leader = topic->partitions[i].leader;
+        bool known = leader < 0 || !c->partitions[i].chosen || c->partitions[i].done;
+        for (int32_t k = 0; k < n && !known; k++)
+            known = leaders[k] == leader;
+        if (!known)
+            leaders[n++] = leader;
+    }
+    return n;
+}
+
 /* Asks each leader once. */
 static bool round_of_fetches(struct consumer *c)
 {
-    const struct client_metadata *metadata = client_sync_metadata(c->tool->client);
-    const struct client_topic *topic = client_metadata_topic(metadata, c->topic);
+    const struct client_topic *topic = client_metadata_topic(client_sync_metadata(c->tool->client), c->topic);
+    struct problem problem = {0};
     if (topic == NULL || topic->error_code != 0) {
-        struct problem problem = {0};
         problem_set(&problem, UNKNOWN_TOPIC_OR_PARTITION, "Topic %s is gone.", c->topic);
         return try_again(c, &problem);
     }
-    int32_t leaders[64], n = 0, wait_ms;
-    for (int32_t i = 0; i < topic->partitions_n && n < (int32_t)ARRAY_SIZE(leaders); i++) {
-        bool known = topic->partitions[i].leader < 0 || i >= c->count || !c->partitions[i].chosen || c->partitions[i].done;
-        for (int32_t k = 0; k < n && !known; k++)
-            known = leaders[k] == topic->partitions[i].leader;
-        if (!known)
-            leaders[n++] = topic->partitions[i].leader;
-    }
-    if (n == 0) {
-        struct problem problem = {0};
-        problem_set(&problem, LEADER_NOT_AVAILABLE, "Topic %s has no leader at the moment.", c->topic);
-        return try_again(c, &problem);
-    }
-    wait_ms = FETCH_WAIT_MS / n;
-    for (int32_t i = 0; i < n && !enough(c); i++) {
-        if (!fetch_from(c, leaders[i], wait_ms))
-            return false;
-    }
-    return true;
+    int32_t *leaders = mem_calloc((size_t)c->count + 1, sizeof(*leaders)), n = leaders_of(c, topic, leaders);
+    bool good = true;
+    for (int32_t i = 0; i < n && good && !enough(c); i++)
+        good = fetch_from(c, leaders[i], FETCH_WAIT_MS / n);
+    mem_free(leaders);
+    if (n > 0)
+        return good;
+    problem_set(&problem, LEADER_NOT_AVAILABLE, "Topic %s has no leader at the moment.", c->topic);
+    return try_again(c, &problem);
 }
 
 int run_consume(struct tool *tool)

@@ -93,6 +93,9 @@ static int started(struct tool *tool, const struct start_mirror_topics_response 
     char id[UUID_TEXT_SIZE];
     struct table table;
     int status = 0;
+    if (body->topics_n == 0)
+        return tool_fail_code(tool, UNKNOWN_TOPIC_OR_PARTITION, STR("no topic of the source has such a name"),
+                              STR("Internal topics are never mirrored."), "mirror %s", tool->args.words[0]);
     table_init(&table, titles, ARRAY_SIZE(titles));
     for (int32_t i = 0; i < body->topics_n; i++) {
         const struct start_mirror_topics_response_topics *t = &body->topics[i];
@@ -110,6 +113,19 @@ static int started(struct tool *tool, const struct start_mirror_topics_response 
         if (t->error_code != 0)
             status = tool_fail_code(tool, t->error_code, t->error_message, t->error_hint, "topic %.*s", STR_ARG(t->name));
     }
+    return status;
+}
+
+/* Follows what did start until it is copied; there is nothing to wait for in the rest. */
+static int watch_started(struct tool *tool, const struct start_mirror_topics_response *body)
+{
+    struct topic_list list = {.names = mem_calloc((size_t)body->topics_n + 1, sizeof(*list.names))};
+    for (int32_t i = 0; i < body->topics_n; i++) {
+        if (body->topics[i].error_code == 0)
+            list.names[list.name_count++] = body->topics[i].name;
+    }
+    int status = list.name_count > 0 ? mirror_watch(tool, &list, true) : EXIT_FAILED;
+    topic_list_fini(&list);
     return status;
 }
 
@@ -143,7 +159,7 @@ static int start(struct tool *tool, struct topic_list *list)
     else
         status = started(tool, body);
     if (watch && body->error_code == 0) {
-        int watched = mirror_watch(tool, list, true);
+        int watched = watch_started(tool, body);
         status = MAX(status, watched);
     }
     client_response_free(r);

@@ -96,15 +96,23 @@ static void print_sentence(struct tool *tool, const TOPIC *t, bool dry_run)
     out_char(out, '\n');
 }
 
+/* "3 producers expired" and the like. */
+static void print_count(struct out *out, int64_t n, const char *noun, const char *rest)
+{
+    out_printf(out, "%lld %s%s%s", (long long)n, noun, n == 1 ? "" : "s", rest);
+}
+
 static void print_totals(struct tool *tool, const struct stop_mirror_topics_response *body)
 {
     struct totals sum = {.age_ms = -1};
     for (int32_t i = 0; i < body->topics_n; i++)
         add_up(&body->topics[i], &sum);
-    out_printf(&tool->out,
-               "\n%d topic%s, %d partition%s: %lld records may be missing, %lld transactions aborted, %lld producers expired\n",
-               body->topics_n, body->topics_n == 1 ? "" : "s", sum.partitions, sum.partitions == 1 ? "" : "s",
-               (long long)sum.lost, (long long)sum.aborted, (long long)sum.expired);
+    out_char(&tool->out, '\n');
+    print_count(&tool->out, body->topics_n, "topic", ", ");
+    print_count(&tool->out, sum.partitions, "partition", ": ");
+    print_count(&tool->out, sum.lost, "record", " may be missing, ");
+    print_count(&tool->out, sum.aborted, "transaction", " aborted, ");
+    print_count(&tool->out, sum.expired, "producer", " expired\n");
 }
 
 static int report(struct tool *tool, const struct client_response *r)

@@ -1,5 +1,6 @@
-/* What a hostile source may answer to a fetcher. The first byte says what the rest is: records of a partition, a Fetch answer, or numbers of an epoch exchange. What is
- * judged fit to be stored must be whole, checked, rising and not below what was asked for; an epoch exchange must come to an end. */
+/* What a hostile source may answer to a fetcher. The first byte says what the rest is: records of a partition, a Fetch answer,
+ * or numbers of an epoch exchange. What is judged fit to be stored must be whole, checked, rising and not below what was asked
+ * for; an epoch exchange must come to an end. */
 #include <string.h>
 
 #include "base/arena.h"

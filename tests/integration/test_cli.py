@@ -1,10 +1,12 @@
 """The command line without mirrors: topics, produce and consume beside clients that we did not write, help, completion, errors with what to do next."""
 import json
+import os
+import re
 import subprocess
 
 import pytest
 
-from kagamid import COMMAND, CommandFailed, kagami, kagami_json
+from kagamid import COMMAND, TESTS, CommandFailed, kagami, kagami_json
 from peers import record
 from processes import free_ports
 
@@ -67,6 +69,14 @@ def test_what_it_writes_clients_read_and_what_they_write_it_reads(run, shared_br
 def test_every_command_has_help_with_usage(command):
     done = subprocess.run([COMMAND, *command.split(), "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and f"kagami {command}" in done.stdout and "Usage:" in done.stdout
+
+
+def test_every_command_has_a_man_page_that_is_installed():
+    with open(os.path.join(TESTS, "..", "src", "tools", "install.cmake"), encoding="utf-8") as f:
+        installed = re.search(r"set\(pages ([^)]*)\)", f.read()).group(1).split()
+    assert set(installed) == {"kagami"} | {"kagami-" + command.split()[0] for command in COMMANDS + ["help"]}
+    for page in installed:
+        assert kagami("help", "--man", page).startswith(f'.TH "{page.upper()}" 1')
 
 
 def test_completion_is_a_bash_script():

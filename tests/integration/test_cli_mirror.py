@@ -77,7 +77,7 @@ def test_from_create_to_delete(two):
     two.run("produce", "orders", "--value", "mine", "--partition", 0)
     stopped = two.json("mirror", "stop", "dc2", "--topics", "other")["topics"]
     assert [(t["name"], t["partitions"][0]["state"]) for t in stopped] == [("other", "STOPPED")]
-    assert "was stopped at" in two.run("mirror", "describe", "dc2")
+    assert "STOPPED AT" in two.run("mirror", "describe", "dc2")
     two.run("mirror", "delete", "dc2")
     assert two.json("mirror", "list")["mirrors"] == []
 
@@ -96,6 +96,7 @@ def test_one_topic_of_several_that_fails_gives_status_1(two):
     two.run("mirror", "create", "dc2", "--source", two.source.bootstrap)
     failed = two.fails("mirror", "start", "dc2", "--topics", "orders,no-such-topic")
     assert failed.status == 1 and "no-such-topic" in failed.stderr and "orders" in failed.stdout
+    assert two.fails("mirror", "start", "dc2", "--topics", "no-such-topic", "--watch").status == 1 # nothing started: nothing to wait for
     for arguments in (["start", "dc2"], ["start", "dc2", "--topics", "a,,b"], ["start", "dc2", "--topics", "("], ["pause", "dc2", "--topics", "o.*"],
                       ["create", "dc3"], ["create", "dc3", "--source", two.source.bootstrap, "--set", "novalue"]):
         assert two.fails("mirror", *arguments).status == 2, arguments

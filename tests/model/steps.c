@@ -8,9 +8,10 @@
 #include "replica.h"
 #include "walk.h"
 
-static const char *const NAMES[STEP_KINDS] = {
-    "client",    "repeat",       "marker", "barrier", "copied",     "roll",  "truncate", "restart", "snapshot", "retention",
-    "set start", "assign epoch", "set HW", "flush",   "checkpoint", "clock", "reopen",   "disk",    "flip",     "stop"};
+static const char *const NAMES[STEP_KINDS] = {"client",   "repeat",  "marker",     "barrier",   "copied",    "roll",
+                                              "truncate", "restart", "snapshot",   "retention", "set start", "assign epoch",
+                                              "set HW",   "flush",   "checkpoint", "clock",     "expire",    "reopen",
+                                              "disk",     "flip",    "stop"};
 
 const char *walk_step_name(enum step_kind kind)
 {
@@ -485,6 +486,18 @@ static void step_clock(struct walk *w)
     manual_clock_advance(&w->clock, ms);
 }
 
+/* Producers that were idle for their time and have nothing open go. */
+static void step_expire(struct walk *w)
+{
+    struct model_state *s = &w->model.lead;
+    int kept = 0;
+    plog_expire_producers(w->log);
+    for (int i = 0; i < s->producer_count; i++)
+        if (s->producers[i].txn_first >= 0 || !walk_is_idle(w, &s->producers[i]))
+            s->producers[kept++] = s->producers[i];
+    s->producer_count = kept;
+}
+
 static void step_roll(struct walk *w)
 {
     WALK_CHECK(w, plog_roll(w->log) == OK, "rolling failed");
@@ -498,9 +511,9 @@ static void step_snapshot(struct walk *w)
 void walk_do(struct walk *w, enum step_kind kind)
 {
     static void (*const DO[STEP_KINDS])(struct walk * w) = {
-        step_client,     step_repeat,   step_marker,    step_barrier,   step_copied,       step_roll,   step_truncate,
-        step_restart,    step_snapshot, step_retention, step_set_start, step_assign_epoch, step_set_hw, step_flush,
-        step_checkpoint, step_clock,    walk_reopen,    replica_disk,   replica_flip,      replica_stop};
+        step_client,     step_repeat,   step_marker,    step_barrier,   step_copied,       step_roll,    step_truncate,
+        step_restart,    step_snapshot, step_retention, step_set_start, step_assign_epoch, step_set_hw,  step_flush,
+        step_checkpoint, step_clock,    step_expire,    walk_reopen,    replica_disk,      replica_flip, replica_stop};
     w->chunk_epoch = -1;
     walk_list_segments(w, &w->fs, &w->segments);
     DO[kind](w);

@@ -29,26 +29,13 @@ static const uint8_t WEIGHTS[][STEP_KINDS] = {
                   [STEP_FLUSH] = 3,
                   [STEP_CHECKPOINT] = 3,
                   [STEP_CLOCK] = 3,
+                  [STEP_EXPIRE] = 2,
                   [STEP_REOPEN] = 6},
-    [WALK_PARTITION] = {[STEP_CLIENT] = 34,
-                        [STEP_REPEAT] = 6,
-                        [STEP_MARKER] = 10,
-                        [STEP_BARRIER] = 2,
-                        [STEP_COPIED] = 24,
-                        [STEP_ROLL] = 2,
-                        [STEP_TRUNCATE] = 6,
-                        [STEP_RESTART] = 1,
-                        [STEP_SNAPSHOT] = 2,
-                        [STEP_RETENTION] = 1,
-                        [STEP_SET_START] = 4,
-                        [STEP_ASSIGN_EPOCH] = 4,
-                        [STEP_FLUSH] = 3,
-                        [STEP_CHECKPOINT] = 2,
-                        [STEP_CLOCK] = 2,
-                        [STEP_REOPEN] = 5,
-                        [STEP_DISK] = 14,
-                        [STEP_FLIP] = 5,
-                        [STEP_STOP] = 7},
+    [WALK_PARTITION] =
+        {[STEP_CLIENT] = 34,   [STEP_REPEAT] = 6,       [STEP_MARKER] = 10, [STEP_BARRIER] = 2,    [STEP_COPIED] = 24,
+         [STEP_ROLL] = 2,      [STEP_TRUNCATE] = 6,     [STEP_RESTART] = 1, [STEP_SNAPSHOT] = 2,   [STEP_RETENTION] = 1,
+         [STEP_SET_START] = 4, [STEP_ASSIGN_EPOCH] = 4, [STEP_FLUSH] = 3,   [STEP_CHECKPOINT] = 2, [STEP_CLOCK] = 2,
+         [STEP_EXPIRE] = 1,    [STEP_REOPEN] = 5,       [STEP_DISK] = 14,   [STEP_FLIP] = 5,       [STEP_STOP] = 7},
 };
 
 int walk_plan(enum walk_kind walk_kind, uint64_t seed, int most_steps, struct step *ret_steps)
@@ -143,6 +130,11 @@ void walk_open(struct walk *w)
     WALK_CHECK(w, error == OK, "the log cannot be opened: %s; %s", problem.message, problem.detail);
 }
 
+bool walk_is_idle(const struct walk *w, const struct model_producer *p)
+{
+    return w->clock.now_ms - p->last_timestamp >= w->params.config.producer_id_expiration_ms;
+}
+
 static struct plog_config pick_config(struct walk *w)
 {
     static const int64_t INTERVALS[] = {0, 100, 400};
@@ -155,7 +147,7 @@ static struct plog_config pick_config(struct walk *w)
         .retention_bytes = -1,
         .cleanup_delete = true,
         .file_delete_delay_ms = 0,
-        .producer_id_expiration_ms = INT64_MAX,
+        .producer_id_expiration_ms = chance(w, 4) ? 4000 : INT64_MAX,
         .validate = validate_config_default(),
     };
     c.validate.log_append_time = chance(w, 6);

@@ -31,6 +31,7 @@ enum step_kind {
     STEP_FLUSH,
     STEP_CHECKPOINT,
     STEP_CLOCK,
+    STEP_EXPIRE,
     STEP_REOPEN,
     STEP_DISK, /* from here on of partitions only */
     STEP_FLIP,
@@ -125,6 +126,7 @@ static inline bool chance(struct walk *w, int one_in)
 }
 
 void walk_open(struct walk *w);
+bool walk_is_idle(const struct walk *w, const struct model_producer *p); /* for producer.id.expiration.ms */
 void walk_list_segments(struct walk *w, const struct memory_fs *fs, struct segments *ret_segments);
 void walk_step(struct walk *w, const struct step *step); /* steps.c: does it, and holds the answers against the model */
 void walk_do(struct walk *w, enum step_kind kind);       /* the same with the walk's random numbers as they stand */

@@ -1,4 +1,5 @@
-/* A broker of another cluster, as a fetcher sees it: one thread, real sockets, a few topics in memory, and answers that a test can bend. */
+/* A broker of another cluster, as a fetcher sees it: one thread, real sockets, a few topics in memory, and answers that a test
+ * can bend. */
 #ifndef KAGAMI_TESTS_FAKE_SOURCE_H
 #define KAGAMI_TESTS_FAKE_SOURCE_H
 

@@ -1,4 +1,5 @@
-/* A broker without its server: store, controller, logs, partitions, mirrors on real threads and a real folder; and calls on its mirrors as a client would make them. */
+/* A broker without its server: store, controller, logs, partitions, mirrors on real threads and a real folder; and calls on
+ * its mirrors as a client would make them. */
 #ifndef KAGAMI_TESTS_MIRROR_FIXTURE_H
 #define KAGAMI_TESTS_MIRROR_FIXTURE_H
 

@@ -262,6 +262,26 @@ static void truncation_is_refused_with_its_cost_unless_forced(void **state)
     assert_int_equal(seen.barriers, 1);
 }
 
+/* The marker of one transaction lies behind the first record of another: cut there, the first is open again, and its records
+ * would be taken for committed ones. */
+static void a_cut_that_takes_a_marker_goes_on_below_its_transaction(void **state)
+{
+    (void)state;
+    struct fake_topic *t = fake_topic_add(&source, "orders", 1);
+    fake_append_plain(&source, t, 0, 2, 2);
+    fake_append(&source, t, 0, &(struct fake_batch){.producer_id = 9, .transactional = true, .records = 2, .leader_epoch = 2});
+    fake_append(&source, t, 0, &(struct fake_batch){.producer_id = 11, .transactional = true, .records = 1, .leader_epoch = 2});
+    fake_append(&source, t, 0, &(struct fake_batch){.producer_id = 9, .end_txn = true, .leader_epoch = 2});
+    fixture_create(&f, "dr", &source, NULL);
+    fixture_start_topic(&f, "dr", "orders", false);
+    fixture_await_end(&f, "orders", 0, 6);
+    struct stop_mirror_topics_response *r = stop_truncating(true, false);
+    assert_error(r->topics[0].error_code, OK);
+    assert_int_equal(r->topics[0].partitions[0].truncated_records, 4);
+    assert_int_equal(r->topics[0].partitions[0].last_mirror_offset, 2);
+    assert_int_equal(r->topics[0].partitions[0].log_end_offset, 3);
+}
+
 static void a_truncating_stop_that_breaks_off_keeps_the_shorter_position(void **state)
 {
     (void)state;
@@ -338,6 +358,7 @@ int main(void)
         TEST(the_position_that_is_stored_is_durable),
         TEST(what_never_had_data_is_stopped_too),
         TEST(truncation_is_refused_with_its_cost_unless_forced),
+        TEST(a_cut_that_takes_a_marker_goes_on_below_its_transaction),
         TEST(a_truncating_stop_that_breaks_off_keeps_the_shorter_position),
         TEST(a_failed_partition_is_stopped_and_so_is_one_whose_source_is_gone),
         TEST(a_drain_that_cannot_be_had_stops_nothing),
