@@ -144,3 +144,26 @@ def test_starting_again_over_what_is_here_asks_for_consent(kafka, make_kagamid, 
     wait_until(lambda: mirror.states() == {(topic, 0): "MIRRORING"}, 60, mirror.states)
     mirror.wait_copied(kafka.bootstrap, topic)
     equal(kafka, daemon, topic)
+
+
+def test_a_ring_is_refused_and_a_stopped_topic_may_be_deleted(make_kagamid, peers, topic):
+    first, second = make_kagamid(), make_kagamid()
+    create_topic(peers("librdkafka"), first.bootstrap, topic)
+    send(peers, first.bootstrap, topic, [b"x"] * 4)
+    mirror = Mirror(second).create(first.bootstrap)
+    mirror.start(topic)
+    mirror.wait_copied(first.bootstrap, topic)
+    back = Mirror(first).create(second.bootstrap)
+    with pytest.raises(MirrorError) as caught:
+        back.start(topic, discardLocalData=True)
+    assert caught.value.code == 1145 and "ring" in caught.value.message
+    assert Partition(first.bootstrap, topic).high_watermark == 4
+    mirror.stop()
+    peers("librdkafka").admin("delete_topic", second.bootstrap, topic=topic)
+    wait_until(lambda: mirror.states() == {}, 30, "the records of the deleted topic are still there")
+    create_topic(peers("librdkafka"), second.bootstrap, topic)
+    send(peers, second.bootstrap, topic, [b"another topic of the name"])
+    second.kill()
+    second.restart()
+    assert mirror.states() == {}
+    send(peers, second.bootstrap, topic, [b"writable"])
