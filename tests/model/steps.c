@@ -71,10 +71,16 @@ static void append_client(struct walk *w, struct model_batch *b)
     struct plog_appended a = {0};
     const struct model_seen *seen;
     const struct validate_config *config = &w->params.config.validate;
-    enum error error =
-        validate_records(buf_bytes(&b->bytes), 11, VALIDATE_CLIENT, config, w->clock.now_ms, NULL, &v, NULL, &problem);
+    bool coordinator = chance(w, 12);
+    enum error error = validate_records(buf_bytes(&b->bytes), 11, coordinator ? VALIDATE_COORDINATOR : VALIDATE_CLIENT, config,
+                                        w->clock.now_ms, NULL, &v, NULL, &problem);
     WALK_CHECK(w, error == OK, "a batch was refused: %s", problem.message);
     enum error expected = model_check_client(&w->model, b, &seen);
+    if (coordinator) {
+        walk_note(w, " by a coordinator");
+        expected = model_check_coordinator(&w->model, b);
+        seen = NULL;
+    }
     if (w->replica.p != NULL) {
         expected = w->replica.mirrored ? POLICY_VIOLATION : expected;
         error = replica_append_client(w, &v, b, &a, &problem);

@@ -150,6 +150,14 @@ enum error model_check_client(struct model *m, const struct model_batch *b, cons
     return p->txn_first >= 0 && !b->transactional ? INVALID_TXN_STATE : OK;
 }
 
+enum error model_check_coordinator(struct model *m, const struct model_batch *b)
+{
+    const struct model_producer *p = b->producer_id < 0 ? NULL : model_producer_find(&m->lead, b->producer_id);
+    if (b->producer_id >= 0 && b->producer_epoch < (p == NULL ? -1 : p->epoch))
+        return INVALID_PRODUCER_EPOCH;
+    return p != NULL && p->txn_first >= 0 && !b->transactional ? INVALID_TXN_STATE : OK;
+}
+
 enum error model_check_marker(struct model *m, const struct model_batch *b)
 {
     const struct model_producer *p = model_producer_find(&m->lead, b->producer_id);

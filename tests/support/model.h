@@ -101,6 +101,8 @@ int64_t model_first_unstable(const struct model_state *s, int64_t hw, int64_t fr
 int model_in_scope(const struct model_state *s, int8_t scope); /* producers that a barrier would drop */
 /* Answer to a client's batch that would be placed at the end: OK (*ret_duplicate: the batch that it repeats, or NULL), or the error. */
 enum error model_check_client(struct model *m, const struct model_batch *b, const struct model_seen **ret_duplicate);
+/* The same for a coordinator's: its epoch is checked, its sequence is not. */
+enum error model_check_coordinator(struct model *m, const struct model_batch *b);
 /* The same for a marker of our own. */
 enum error model_check_marker(struct model *m, const struct model_batch *b);
 
