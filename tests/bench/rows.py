@@ -1,9 +1,10 @@
 """The rows of the table, in groups that share running brokers."""
-import os
 import statistics
 import time
 
+from mirror import Mirror
 from systems import BenchFailed, Kafka, Kagami
+from wire import Client
 
 GB = 1e9
 
@@ -204,7 +205,10 @@ class Footprint:
     def first_write(bench, side, topic=None):
         start = time.monotonic()
         side.start()
-        topic = topic or side.create_topic()
+        if topic is None:
+            topic = side.create_topic()
+        else:
+            side.wait_ready(topic) # Kafka's listener is up before its logs are
         bench.tool("produce", server=side.address, topic=topic, records=1, bytes=1000)
         return time.monotonic() - start, side.cpu_s()
 
@@ -247,7 +251,134 @@ class Footprint:
                       cpu=cpu.get("kagami"), yard_cpu=cpu.get("kafka"), cpu_ratio=ratio(cpu.get("kafka"), cpu.get("kagami")))
 
 
-GROUPS = [Machine(), CACHE, DURABLE, Footprint()]
+# ---- Mirroring ----
+
+class Mirroring:
+    """From a real Kafka, or from another kagamid where there is none. Catch-up beside a program that fetches the same bytes over one connection in large
+    fetches, checks their CRCs and writes them to a file."""
+    name = "mirror"
+    CATCH_UP = {"mirror catch-up, 1 partition": 1, "mirror catch-up, 4 partitions": 4, "mirror catch-up, 100 partitions": 100}
+    LAG = {"mirror lag at 1,000/s": 1000, "mirror lag at 10,000/s": 10000}
+    STOP = {"stop of a mirror, 1 partition": 1, "stop of a mirror, 100 partitions": 100, "stop of a mirror, 1,000 partitions": 1000}
+    IDLE = "mirror of 1,000 idle partitions, CPU of 5 s"
+
+    def __init__(self):
+        self.rows = [Row(name, None) for name in (*self.CATCH_UP, *self.LAG, *self.STOP, self.IDLE)]
+        self.count = 0
+
+    def destination(self, bench):
+        self.count += 1
+        return Kagami(bench.path(f"mirror-destination-{self.count}"), bench.build).start()
+
+    @staticmethod
+    def await_copy(mirror, ends, timeout=600):
+        """ends: {(topic, partition): offset}."""
+        deadline = time.monotonic() + timeout
+        while True:
+            there = mirror.partitions()
+            if all(at in there and there[at]["destinationOffset"] >= end for at, end in ends.items()):
+                return
+            if time.monotonic() > deadline:
+                raise BenchFailed(f"the mirror does not catch up: {[p for p in there.values()][:3]}")
+            time.sleep(0.01)
+
+    @staticmethod
+    def ends(source, topic, partitions):
+        with Client(source.address) as client:
+            answer = client.send("ListOffsets", 6, {"replicaId": -1, "isolationLevel": 0, "topics": [{"name": topic, "partitions": [
+                {"partitionIndex": i, "currentLeaderEpoch": -1, "timestamp": -1} for i in range(partitions)]}]})
+        return {(topic, p["partitionIndex"]): p["offset"] for p in answer["topics"][0]["partitions"]}
+
+    def catch_up(self, bench, source, name, partitions):
+        topic = source.create_topic(partitions)
+        size = bench.bytes(2000)
+        bench.tool("produce", server=source.address, topic=topic, partitions=partitions, connections=min(4, partitions), bytes=size)
+        ends = self.ends(source, topic, partitions)
+        ours, plain = [], []
+        for _ in range(bench.rounds):
+            destination = self.destination(bench)
+            try:
+                mirror = Mirror(destination).create(source.address)
+                before, start = destination.cpu_s(), time.monotonic()
+                mirror.start(topic)
+                self.await_copy(mirror, ends)
+                seconds = time.monotonic() - start
+                ours.append({"mb_s": size / 1e6 / seconds, "cpu": (destination.cpu_s() - before) / (size / GB), "mb": destination.peak_mb()})
+            finally:
+                destination.kill()
+                destination.wipe()
+            plain.append(bench.tool("fetch-file", server=source.address, topic=topic, partitions=partitions, file=bench.path("fetched"),
+                                    max_bytes=max(33554432 // partitions, 1048576)))
+        source.delete_topic(topic)
+        speed, yard = median([r["mb_s"] for r in ours]), median([r["mb_s"] for r in plain])
+        cpu, yard_cpu = median([r["cpu"] for r in ours]), median([r["own_cpu_s_gb"] for r in plain])
+        bench.add(name, unit="MB/s", kagami=speed, yardstick=yard, ratio=ratio(speed, yard), aim=0.8, cpu=cpu, yard_cpu=yard_cpu,
+                  cpu_ratio=ratio(yard_cpu, cpu), mb=median([r["mb"] for r in ours]))
+
+    def lag(self, bench, source, name, rate):
+        results = []
+        for _ in range(bench.rounds):
+            topic = source.create_topic()
+            destination = self.destination(bench)
+            try:
+                mirror = Mirror(destination).create(source.address)
+                mirror.start(topic)
+                mirror.wait_state("MIRRORING", topic)
+                results.append(bench.tool("lag", server=source.address, read_server=destination.address, topic=topic, rate=rate, warm_seconds=2,
+                                          seconds=max(int(5 * bench.scale), 2), pid=destination.pid()))
+                results[-1].update({f"source_{k}": v for k, v in bench.tool("lag", server=source.address, topic=source.create_topic(), rate=rate,
+                                                                            seconds=2).items()})
+            finally:
+                destination.kill()
+                destination.wipe()
+        for point in ("p50", "p99"):
+            value, direct = (median([r[f"{side}seen_{point}_ms"] for r in results]) for side in ("", "source_"))
+            bench.add(f"{name}, {point}; yardstick: without mirror", unit="ms", kagami=value, yardstick=direct,
+                      cpu=median([r["cpu_s"] for r in results]) if point == "p50" else None)
+
+    def stop(self, bench, source, name, partitions):
+        topic = source.create_topic(partitions)
+        bench.tool("produce", server=source.address, topic=topic, partitions=partitions, records=10, bytes=partitions * 20000)
+        ends = self.ends(source, topic, partitions)
+        times = []
+        for _ in range(bench.rounds):
+            destination = self.destination(bench)
+            try:
+                mirror = Mirror(destination).create(source.address)
+                mirror.start(topic)
+                self.await_copy(mirror, ends)
+                if partitions == 1000 and not times:
+                    before = destination.cpu_s()
+                    time.sleep(5)
+                    self.idle_cpu = destination.cpu_s() - before
+                start = time.monotonic()
+                mirror.stop(topic)
+                times.append(time.monotonic() - start)
+            finally:
+                destination.kill()
+                destination.wipe()
+        bench.add(name, unit="s", kagami=median(times), aim=1 if partitions == 1000 else None)
+        if partitions == 1000:
+            bench.add(self.IDLE, unit="s", kagami=self.idle_cpu)
+
+    def run(self, bench):
+        folder = bench.path("mirror-source")
+        source = Kagami(folder, bench.build, {"flush.acks.all": "false"}) if bench.kafka_missing else Kafka(folder)
+        try:
+            source.start()
+            for row in self.rows:
+                if row.name in self.CATCH_UP:
+                    self.catch_up(bench, source, row.name, self.CATCH_UP[row.name])
+                elif row.name in self.LAG:
+                    self.lag(bench, source, row.name, self.LAG[row.name])
+                elif row.name in self.STOP:
+                    self.stop(bench, source, row.name, self.STOP[row.name])
+        finally:
+            source.kill()
+            source.wipe()
+
+
+GROUPS = [Machine(), CACHE, DURABLE, Footprint(), Mirroring()]
 
 
 def choose(words):

@@ -63,12 +63,15 @@ class System:
                 "timeoutMs": timeout * 1000, "validateOnly": False})
             if answer["topics"][0]["errorCode"]:
                 raise BenchFailed(f"{self.name}: CreateTopics: {answer['topics'][0]}")
-            deadline = time.monotonic() + timeout
-            while not self._ready(client, name, partitions):
-                if time.monotonic() > deadline:
-                    raise BenchFailed(f"{self.name}: {name} is not there after {timeout} s")
-                time.sleep(0.02)
+            self.wait_ready(name, partitions, timeout, client)
         return name
+
+    def wait_ready(self, name, partitions=1, timeout=120, client=None):
+        deadline = time.monotonic() + timeout
+        while not self._ready(client or Client(self.address), name, partitions):
+            if time.monotonic() > deadline:
+                raise BenchFailed(f"{self.name}: {name} is not there after {timeout} s")
+            time.sleep(0.02)
 
     def _ready(self, client, name, partitions):
         """Every partition answers (Kafka names a leader before that broker has opened the log)."""
