@@ -8,6 +8,7 @@ import time
 
 import kafka_peer
 import rows
+from mirror import MirrorError
 from systems import BenchFailed, Tool
 
 COLUMNS = ("work", "unit", "kagami", "yardstick", "ratio", "aim", "CPU k", "CPU y", "CPU ratio", "aim", "MB k", "MB y")
@@ -84,7 +85,7 @@ def main(doc, arguments):
         for group in chosen:
             try:
                 group.run(bench)
-            except BenchFailed as why:
+            except (BenchFailed, MirrorError) as why:
                 failed = 1
                 print(f"{group.name}: {why}", file=sys.stderr)
     finally:

@@ -64,9 +64,9 @@ class Group:
     def warm(self, bench, side):
         """A JVM needs about 2 GB of it."""
         topic = side.create_topic(4)
-        bench.tool("produce", server=side.address, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000 if side.name == "kafka" else 200))
-        bench.tool("consume", server=side.address, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000))
-        bench.tool("produce", server=side.address, topic=topic, partitions=4, records=1, seconds=1)
+        bench.tool("produce", server=side.bootstrap, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000 if side.name == "kafka" else 200))
+        bench.tool("consume", server=side.bootstrap, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000))
+        bench.tool("produce", server=side.bootstrap, topic=topic, partitions=4, records=1, seconds=1)
         side.delete_topic(topic)
 
     def run(self, bench):
@@ -88,7 +88,7 @@ class Group:
 def produce(mb=400, partitions=1, configs=None, **options):
     def run(bench, side):
         topic = side.create_topic(partitions, configs)
-        result = bench.tool("produce", server=side.address, topic=topic, partitions=partitions, pid=side.pid(), bytes=bench.bytes(mb),
+        result = bench.tool("produce", server=side.bootstrap, topic=topic, partitions=partitions, pid=side.pid(), bytes=bench.bytes(mb),
                             warm_bytes=bench.bytes(mb / 4), **options)
         side.delete_topic(topic)
         return result
@@ -98,7 +98,7 @@ def produce(mb=400, partitions=1, configs=None, **options):
 def produce_seconds(partitions=1, **options):
     def run(bench, side):
         topic = side.create_topic(partitions)
-        result = bench.tool("produce", server=side.address, topic=topic, partitions=partitions, pid=side.pid(), seconds=max(int(3 * bench.scale), 2),
+        result = bench.tool("produce", server=side.bootstrap, topic=topic, partitions=partitions, pid=side.pid(), seconds=max(int(3 * bench.scale), 2),
                             **options)
         side.delete_topic(topic)
         return result
@@ -114,7 +114,7 @@ class Filled:
     def topic(self, bench, side):
         if side not in self.topics:
             self.topics[side] = side.create_topic(self.partitions)
-            bench.tool("produce", server=side.address, topic=self.topics[side], partitions=self.partitions, bytes=bench.bytes(self.mb), **self.options)
+            bench.tool("produce", server=side.bootstrap, topic=self.topics[side], partitions=self.partitions, bytes=bench.bytes(self.mb), **self.options)
         return self.topics[side]
 
 
@@ -122,14 +122,14 @@ def consume(filled, mb, requests=None, **options):
     def run(bench, side):
         topic = filled.topic(bench, side)
         amount = {"requests": int(requests * max(bench.scale, 0.2))} if requests else {"bytes": bench.bytes(mb)}
-        return bench.tool("consume", server=side.address, topic=topic, partitions=filled.partitions, pid=side.pid(), **amount, **options)
+        return bench.tool("consume", server=side.bootstrap, topic=topic, partitions=filled.partitions, pid=side.pid(), **amount, **options)
     return run
 
 
 def latency(rate, records=1, **options):
     def run(bench, side):
         topic = side.create_topic()
-        result = bench.tool("lag", server=side.address, topic=topic, rate=rate, pid=side.pid(), seconds=max(int(5 * bench.scale), 2), **options)
+        result = bench.tool("lag", server=side.bootstrap, topic=topic, rate=rate, pid=side.pid(), seconds=max(int(5 * bench.scale), 2), **options)
         side.delete_topic(topic)
         return result
     return run
@@ -201,6 +201,9 @@ class Footprint:
             "start to first write, 5,000 partitions", "stop with 5,000 partitions", "CPU of 5 idle seconds, 5,000 partitions",
             "an idle connection (opened)", "an idle connection (has written 100 kB)")]
 
+    def partitions(self, bench):
+        return max(int(self.PARTITIONS * min(bench.scale, 1)), 100)
+
     @staticmethod
     def first_write(bench, side, topic=None):
         start = time.monotonic()
@@ -209,7 +212,7 @@ class Footprint:
             topic = side.create_topic()
         else:
             side.wait_ready(topic) # Kafka's listener is up before its logs are
-        bench.tool("produce", server=side.address, topic=topic, records=1, bytes=1000)
+        bench.tool("produce", server=side.bootstrap, topic=topic, records=1, bytes=1000)
         return time.monotonic() - start, side.cpu_s()
 
     def one(self, bench, side):
@@ -217,7 +220,7 @@ class Footprint:
         out["start to first write, empty"], cpu["start to first write, empty"] = self.first_write(bench, side)
         time.sleep(2)
         out["idle memory"] = side.rss_mb()
-        partitions = max(int(self.PARTITIONS * min(bench.scale, 1)), 100)
+        partitions = self.partitions(bench)
         start, before = time.monotonic(), side.cpu_s()
         topic = side.create_topic(partitions, timeout=300)
         out["creating 5,000 partitions"] = time.monotonic() - start
@@ -226,7 +229,7 @@ class Footprint:
         before = side.cpu_s()
         time.sleep(5)
         cpu["CPU of 5 idle seconds, 5,000 partitions"] = out["CPU of 5 idle seconds, 5,000 partitions"] = side.cpu_s() - before
-        connections = bench.tool("connections", server=side.address, topic=topic, count=1000, records=100, record_bytes=1000, pid=side.pid())
+        connections = bench.tool("connections", server=side.bootstrap, topic=topic, count=1000, records=100, record_bytes=1000, pid=side.pid())
         out["an idle connection (opened)"] = connections["bytes_each_opened"] / 1000
         out["an idle connection (has written 100 kB)"] = connections["bytes_each_used"] / 1000
         start = time.monotonic()
@@ -246,7 +249,7 @@ class Footprint:
             value = {name: median([r[0].get(row.name) for r in results]) for name, results in rounds.items()}
             cpu = {name: median([r[1].get(row.name) for r in results]) for name, results in rounds.items()}
             unit = next((u for word, u in units.items() if word in row.name), "s")
-            bench.add(row.name, unit=unit, kagami=value.get("kagami"), yardstick=value.get("kafka"),
+            bench.add(row.name.replace("5,000", f"{self.partitions(bench):,}"), unit=unit, kagami=value.get("kagami"), yardstick=value.get("kafka"),
                       ratio=ratio(value.get("kafka"), value.get("kagami")), aim=10 if "connection" not in row.name else None,
                       cpu=cpu.get("kagami"), yard_cpu=cpu.get("kafka"), cpu_ratio=ratio(cpu.get("kafka"), cpu.get("kagami")))
 
@@ -284,7 +287,7 @@ class Mirroring:
 
     @staticmethod
     def ends(source, topic, partitions):
-        with Client(source.address) as client:
+        with Client(source.bootstrap) as client:
             answer = client.send("ListOffsets", 6, {"replicaId": -1, "isolationLevel": 0, "topics": [{"name": topic, "partitions": [
                 {"partitionIndex": i, "currentLeaderEpoch": -1, "timestamp": -1} for i in range(partitions)]}]})
         return {(topic, p["partitionIndex"]): p["offset"] for p in answer["topics"][0]["partitions"]}
@@ -292,13 +295,13 @@ class Mirroring:
     def catch_up(self, bench, source, name, partitions):
         topic = source.create_topic(partitions)
         size = bench.bytes(2000)
-        bench.tool("produce", server=source.address, topic=topic, partitions=partitions, connections=min(4, partitions), bytes=size)
+        bench.tool("produce", server=source.bootstrap, topic=topic, partitions=partitions, connections=min(4, partitions), bytes=size)
         ends = self.ends(source, topic, partitions)
         ours, plain = [], []
         for _ in range(bench.rounds):
             destination = self.destination(bench)
             try:
-                mirror = Mirror(destination).create(source.address)
+                mirror = Mirror(destination).create(source.bootstrap)
                 before, start = destination.cpu_s(), time.monotonic()
                 mirror.start(topic)
                 self.await_copy(mirror, ends)
@@ -307,7 +310,7 @@ class Mirroring:
             finally:
                 destination.kill()
                 destination.wipe()
-            plain.append(bench.tool("fetch-file", server=source.address, topic=topic, partitions=partitions, file=bench.path("fetched"),
+            plain.append(bench.tool("fetch-file", server=source.bootstrap, topic=topic, partitions=partitions, file=bench.path("fetched"),
                                     max_bytes=max(33554432 // partitions, 1048576)))
         source.delete_topic(topic)
         speed, yard = median([r["mb_s"] for r in ours]), median([r["mb_s"] for r in plain])
@@ -321,12 +324,12 @@ class Mirroring:
             topic = source.create_topic()
             destination = self.destination(bench)
             try:
-                mirror = Mirror(destination).create(source.address)
+                mirror = Mirror(destination).create(source.bootstrap)
                 mirror.start(topic)
                 mirror.wait_state("MIRRORING", topic)
-                results.append(bench.tool("lag", server=source.address, read_server=destination.address, topic=topic, rate=rate, warm_seconds=2,
+                results.append(bench.tool("lag", server=source.bootstrap, read_server=destination.bootstrap, topic=topic, rate=rate, warm_seconds=2,
                                           seconds=max(int(5 * bench.scale), 2), pid=destination.pid()))
-                results[-1].update({f"source_{k}": v for k, v in bench.tool("lag", server=source.address, topic=source.create_topic(), rate=rate,
+                results[-1].update({f"source_{k}": v for k, v in bench.tool("lag", server=source.bootstrap, topic=source.create_topic(), rate=rate,
                                                                             seconds=2).items()})
             finally:
                 destination.kill()
@@ -338,13 +341,13 @@ class Mirroring:
 
     def stop(self, bench, source, name, partitions):
         topic = source.create_topic(partitions)
-        bench.tool("produce", server=source.address, topic=topic, partitions=partitions, records=10, bytes=partitions * 20000)
+        bench.tool("produce", server=source.bootstrap, topic=topic, partitions=partitions, records=10, bytes=partitions * 20000)
         ends = self.ends(source, topic, partitions)
         times = []
         for _ in range(bench.rounds):
             destination = self.destination(bench)
             try:
-                mirror = Mirror(destination).create(source.address)
+                mirror = Mirror(destination).create(source.bootstrap)
                 mirror.start(topic)
                 self.await_copy(mirror, ends)
                 if partitions == 1000 and not times:

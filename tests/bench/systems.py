@@ -26,7 +26,7 @@ class System:
 
     def __init__(self, folder):
         self.folder = folder
-        self.address = None
+        self.bootstrap = None
         self.topics = 0
 
     def pid(self):
@@ -45,6 +45,11 @@ class System:
     def peak_mb(self):
         return self._status("VmHWM")
 
+    def log(self, start=0):
+        """For the mirror of tests/lib, which shows it when something fails."""
+        with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as f:
+            return f.read()[start:]
+
     def reset_peak(self):
         with open(f"/proc/{self.pid()}/clear_refs", "w", encoding="ascii") as f:
             f.write("5")
@@ -56,7 +61,7 @@ class System:
         """A new topic, usable when this returns; its name."""
         self.topics += 1
         name = f"bench-{self.topics}"
-        with Client(self.address, timeout_s=timeout) as client:
+        with Client(self.bootstrap, timeout_s=timeout) as client:
             answer = client.send("CreateTopics", 7, {
                 "topics": [{"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [],
                             "configs": [{"name": k, "value": str(v)} for k, v in (configs or {}).items()]}],
@@ -68,7 +73,7 @@ class System:
 
     def wait_ready(self, name, partitions=1, timeout=120, client=None):
         deadline = time.monotonic() + timeout
-        while not self._ready(client or Client(self.address), name, partitions):
+        while not self._ready(client or Client(self.bootstrap), name, partitions):
             if time.monotonic() > deadline:
                 raise BenchFailed(f"{self.name}: {name} is not there after {timeout} s")
             time.sleep(0.02)
@@ -80,7 +85,7 @@ class System:
         return all(p["errorCode"] == 0 for t in answer["topics"] for p in t["partitions"])
 
     def delete_topic(self, name):
-        with Client(self.address, timeout_s=120) as client:
+        with Client(self.bootstrap, timeout_s=120) as client:
             client.send("DeleteTopics", 5, {"topicNames": [name], "timeoutMs": 60000})
 
     def wipe(self):
@@ -106,7 +111,7 @@ class Kagami(System):
                                             preexec_fn=die_with_parent)
         if b"ready" not in self.process.stdout.readline():
             raise BenchFailed(f"kagamid did not start, see {self.folder}/log")
-        self.address = f"127.0.0.1:{self.port}"
+        self.bootstrap = f"127.0.0.1:{self.port}"
         return self
 
     def pid(self):
@@ -134,7 +139,7 @@ class Kafka(System):
         super().__init__(folder)
         kafka_peer.BROKER_OPTIONS = KAFKA_OPTIONS
         self.broker = kafka_peer.Kafka(folder, free_ports(2), {**KAFKA_SETTINGS, **(settings or {})}, preexec=die_with_parent)
-        self.address = self.broker.bootstrap
+        self.bootstrap = self.broker.bootstrap
 
     def start(self):
         self.broker.start()
