@@ -96,8 +96,8 @@ static bool is_marker_time(const struct walk *w, int64_t producer_id, int64_t ti
 }
 
 /* A snapshot keeps the last batch only; the front of the log may be gone: between what the log alone tells (least, may be NULL) and the whole history (full). */
-static bool within(const struct walk *w, const struct model_producer *has, const struct model_producer *full,
-                   const struct model_producer *least)
+static bool within(const struct walk *w, int64_t replayed_from, const struct model_producer *has,
+                   const struct model_producer *full, const struct model_producer *least)
 {
     if (has->epoch != full->epoch || has->last_timestamp != full->last_timestamp)
         return false;
@@ -110,7 +110,10 @@ static bool within(const struct walk *w, const struct model_producer *has, const
         return false;
     if (has->txn_first >= 0 && least_first >= 0 && has->txn_first > least_first)
         return false;
-    if (has->seen_count > full->seen_count)
+    int replayed = 0;
+    for (int i = 0; i < full->seen_count; i++)
+        replayed += full->seen[i].first_offset >= replayed_from;
+    if (has->seen_count > full->seen_count || has->seen_count < replayed)
         return false;
     if (!expiry && has->seen_count == 0 && full->seen_count > 0 &&
         full->seen[full->seen_count - 1].last_offset >= w->model.log_start)
@@ -132,7 +135,7 @@ static void check_within(struct view *v, struct model_state *full, struct model_
         const struct model_producer *has = &v->known.producers[i];
         const struct model_producer *should = model_producer_find(full, has->id);
         CHECK(v, should != NULL, "producer %" PRId64 " should be unknown", has->id);
-        if (!within(v->w, has, should, model_producer_find(least, has->id)))
+        if (!within(v->w, v->x->replayed_from, has, should, model_producer_find(least, has->id)))
             fail_producer(v, has, should);
     }
     for (int i = 0; i < least->producer_count; i++)
@@ -472,7 +475,7 @@ void walk_compare(struct walk *w, struct plog *log, const struct expected *x)
 void walk_check_fetch(struct walk *w)
 {
     struct view *v = &view;
-    struct expected x = {"fetch", &w->fs, NULL, &w->model.epochs, w->model.log_start, w->model.hw, 0, 0};
+    struct expected x = {"fetch", &w->fs, NULL, &w->model.epochs, w->model.log_start, w->model.hw, 0, 0, INT64_MAX};
     const struct model *m = &w->model;
     v->w = w;
     v->log = w->log;
@@ -527,7 +530,7 @@ void walk_adopt_producers(struct walk *w, int64_t txns_from)
     struct model *m = &w->model;
     replica_follow_hw(w);
     m->lead_txns_from = txns_from;
-    struct expected x = {"leader", &w->fs, NULL, &m->epochs, m->log_start, m->hw, txns_from, 0};
+    struct expected x = {"leader", &w->fs, NULL, &m->epochs, m->log_start, m->hw, txns_from, 0, INT64_MAX};
     walk_compare(w, w->log, &x);
     m->lead = view.known;
 }
@@ -567,10 +570,12 @@ static void check_reloaded(struct walk *w, int reads)
     walk_list_segments(w, &fs, &now);
     int64_t start = MAX(c.log_start_offset, now.base[0]);
     model_epochs_complete(&w->model, start, &epochs);
-    struct expected x = {"reloaded",   &fs,  NULL, &epochs, start, MAX(MIN(c.high_watermark, w->model.end), start),
-                         w->model.end, reads};
+    struct expected x = {"reloaded",   &fs,   NULL,
+                         &epochs,      start, MAX(MIN(c.high_watermark, w->model.end), start),
+                         w->model.end, reads, MAX(start, now.base[now.count - 1])};
     walk_compare(w, log, &x);
     if (chance(w, 3)) {
+        x.replayed_from = INT64_MAX;
         c = plog_checkpoint_values(log);
         WALK_CHECK(w, plog_close(log, true) == OK, "reloaded: cannot be closed");
         x.who = "reloaded after a clean end";
@@ -595,7 +600,7 @@ static void check_recovered(struct walk *w, int reads)
     model_replay(&w->model, w->model.log_start, &state);
     model_epochs_replay(&w->model, w->model.log_start, &epochs);
     model_epochs_cut_start(&epochs, w->model.log_start);
-    struct expected x = {"recovered", &fs, &state, &epochs, w->model.log_start, w->model.hw, 0, reads};
+    struct expected x = {"recovered", &fs, &state, &epochs, w->model.log_start, w->model.hw, 0, reads, 0};
     walk_compare(w, log, &x);
     (void)plog_close(log, false);
     memory_fs_fini(&fs);
@@ -604,7 +609,7 @@ static void check_recovered(struct walk *w, int reads)
 void walk_check_all(struct walk *w, bool thorough)
 {
     struct model *m = &w->model;
-    struct expected x = {"leader", &w->fs, &m->lead, &m->epochs, m->log_start, m->hw, m->lead_txns_from, thorough ? 4 : 2};
+    struct expected x = {"leader", &w->fs, &m->lead, &m->epochs, m->log_start, m->hw, m->lead_txns_from, thorough ? 4 : 2, 0};
     walk_compare(w, w->log, &x);
     if (w->replica.p != NULL)
         for (int i = 0; i < 4; i++)

@@ -154,8 +154,9 @@ struct expected {
     const struct model_state *exact; /* the producer state, or NULL: between walk.least and walk.full */
     const struct model_epochs *epochs;
     int64_t log_start, hw;
-    int64_t txns_from; /* lead_txns_from of it */
-    int reads;         /* random ones */
+    int64_t txns_from;     /* lead_txns_from of it */
+    int reads;             /* random ones */
+    int64_t replayed_from; /* the batches from here on were replayed: all are remembered */
 };
 void walk_compare(struct walk *w, struct plog *log, const struct expected *x);
 /* A fetch from the partition. */
