@@ -37,6 +37,9 @@ struct partitions {
     const struct image *image; /* applied last */
     struct helper_job failure_job;
     _Atomic bool failed;
+    struct mutex failure_mutex;
+    struct condition failure_told;
+    bool telling_failure; /* the job is on its way */
 };
 
 /* ---- A failed disk ---- */
@@ -55,6 +58,15 @@ static void failure_work(struct helper_job *job)
     partitions_each(CONTAINER_OF(job, struct partitions, failure_job), fail_one, NULL);
 }
 
+static void failure_done(struct helper_job *job)
+{
+    struct partitions *parts = CONTAINER_OF(job, struct partitions, failure_job);
+    mutex_lock(&parts->failure_mutex);
+    parts->telling_failure = false;
+    condition_broadcast(&parts->failure_told);
+    mutex_unlock(&parts->failure_mutex);
+}
+
 /* One log failed: the whole directory goes, and everybody who waits in it is told. */
 static void storage_failed(void *arg, struct partition *p)
 {
@@ -66,7 +78,11 @@ static void storage_failed(void *arg, struct partition *p)
     log_error("repl", "the disk failed, the log directory is out of service partition=%s-%d", partition_topic(p),
               partition_index(p));
     log_manager_fail(parts->logs, text);
+    mutex_lock(&parts->failure_mutex);
+    parts->telling_failure = true;
+    mutex_unlock(&parts->failure_mutex);
     parts->failure_job.work = failure_work;
+    parts->failure_job.done = failure_done;
     helpers_submit(parts->env.helpers, &parts->failure_job);
 }
 
@@ -83,6 +99,8 @@ struct partitions *partitions_create(const struct partitions_params *params)
     parts->logs = params->logs;
     parts->callbacks = params->callbacks;
     mutex_init(&parts->apply_mutex);
+    mutex_init(&parts->failure_mutex);
+    condition_init(&parts->failure_told);
     for (int i = 0; i < SHARDS; i++) {
         mutex_init(&parts->by_name[i].mutex);
         mutex_init(&parts->by_id[i].mutex);
@@ -194,6 +212,12 @@ void partitions_destroy(struct partitions *parts)
     struct topic_entry *e;
     while ((e = take_any(parts)) != NULL)
         end_topic(parts, e, false);
+    mutex_lock(&parts->failure_mutex);
+    while (parts->telling_failure) /* a disk that failed just now */
+        condition_wait(&parts->failure_told, &parts->failure_mutex);
+    mutex_unlock(&parts->failure_mutex);
+    condition_fini(&parts->failure_told);
+    mutex_fini(&parts->failure_mutex);
     image_unref(parts->image);
     for (int i = 0; i < SHARDS; i++) {
         mutex_fini(&parts->by_name[i].mutex);
