@@ -125,7 +125,7 @@ static enum error close_clean(struct plog *log)
     if (error == OK)
         error = segment_sync(plog_active(log));
     if (error == OK)
-        error = fs_sync_dir(log->fs, log->dir); /* sealing creates index files: a lost .txnindex would not be missed */
+        error = fs_sync_dir(log->fs, log->dir); /* sealing may create index files: without their names the next start reads the segment */
     return error;
 }
 

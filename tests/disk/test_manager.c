@@ -599,6 +599,8 @@ static void reopen(struct world *w)
         enum error error = open_manager(w, &problem);
         if (error == OK && !failed(w) && w->expect_clean && !log_manager_was_clean(w->manager))
             wrong(w, NULL, "the clean end is forgotten");
+        if (error == OK && !failed(w) && w->expect_clean && strstr(buf_cstr(&w->events), "recovered") != NULL)
+            wrong(w, NULL, "a clean end left something to recover");
         if (error == OK && !log_manager_failed(w->manager) && all_there(w) && !(w->trouble <= TROUBLE_KILL && failed(w)))
             break;
         if (!failed(w))
