@@ -23,6 +23,8 @@ struct client_options {
     int64_t connect_timeout_ms; /* for address, connection and handshake together; 0: 10000 */
     int64_t request_timeout_ms; /* where a request says none; 0: 30000 */
     size_t response_max_bytes;  /* 0: LIMIT_RESPONSE_BYTES */
+    int64_t idle_timeout_ms;    /* a connection that was not asked for so long ends (ERR_CLOSED); 0: never */
+    int receive_buffer_bytes;   /* SO_RCVBUF; 0: the system's choice */
     struct helpers *helpers;    /* for names; NULL: looked up on the loop, which blocks it */
 };
 

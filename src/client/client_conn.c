@@ -64,6 +64,7 @@ struct client_conn {
     bool destroyed;
 
     struct loop_timer timer; /* begins, then bounds connection and handshake */
+    struct loop_timer idle;  /* runs while the connection is ready and nothing is asked */
     struct lookup *lookup;
     struct socket_address addresses[ADDRESSES_MAX];
     int addresses_n, next_address;
@@ -94,12 +95,21 @@ static const char *name_of(const struct client_conn *c, char text[SOCKET_TEXT_MA
 
 /* ---- end ---- */
 
+static void idle_too_long(struct loop_timer *timer);
+
+static void rest(struct client_conn *c)
+{
+    if (c->in_flight == 0 && c->state == CLIENT_READY && c->options.idle_timeout_ms > 0)
+        loop_timer_start(c->loop, &c->idle, c->options.idle_timeout_ms, idle_too_long);
+}
+
 static void free_pending(struct client_conn *c, struct pending *p)
 {
     STAILQ_REMOVE(&c->pendings, p, pending, link);
     c->in_flight--;
     loop_timer_stop(&p->timer);
     mem_free(p);
+    rest(c);
 }
 
 static void forget_peer(struct client_conn *c)
@@ -117,6 +127,7 @@ static void forget_peer(struct client_conn *c)
 static void disconnect(struct client_conn *c)
 {
     loop_timer_stop(&c->timer);
+    loop_timer_stop(&c->idle);
     if (c->lookup != NULL)
         c->lookup->conn = NULL;
     c->lookup = NULL;
@@ -248,6 +259,16 @@ static void setup_timed_out(struct loop_timer *timer)
     end_conn(c, &problem);
 }
 
+static void idle_too_long(struct loop_timer *timer)
+{
+    struct client_conn *c = CONTAINER_OF(timer, struct client_conn, idle);
+    struct problem problem;
+    char text[SOCKET_TEXT_MAX];
+    problem_set(&problem, ERR_CLOSED, "The connection to %s was not used for %lld ms.", name_of(c, text),
+                (long long)c->options.idle_timeout_ms);
+    end_conn(c, &problem);
+}
+
 static void request_timed_out(struct loop_timer *timer)
 {
     struct pending *p = CONTAINER_OF(timer, struct pending, timer);
@@ -302,6 +323,7 @@ static enum error send_request(struct client_conn *c, const struct proto_api *ap
     p->timeout_ms = timeout_ms > 0 ? timeout_ms : c->options.request_timeout_ms;
     STAILQ_INSERT_TAIL(&c->pendings, p, link);
     c->in_flight++;
+    loop_timer_stop(&c->idle);
     if (c->state == CLIENT_READY)
         loop_timer_start(c->loop, &p->timer, p->timeout_ms, request_timed_out);
     write_out(c);
@@ -462,6 +484,7 @@ static void handshake_answered(void *arg, struct client_response *r)
     loop_timer_stop(&c->timer);
     c->reader.limit_bytes = c->options.response_max_bytes;
     c->state = CLIENT_READY;
+    rest(c);
     if (c->events.ready != NULL)
         c->events.ready(c->arg, c);
 }
@@ -510,7 +533,7 @@ static void connect_next(struct client_conn *c)
     c->state = CLIENT_CONNECTING;
     while (c->next_address < c->addresses_n) {
         int fd;
-        if (socket_connect(&c->addresses[c->next_address++], &fd) != OK) {
+        if (socket_connect(&c->addresses[c->next_address++], c->options.receive_buffer_bytes, &fd) != OK) {
             c->last_errno = errno;
             continue;
         }

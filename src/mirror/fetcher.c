@@ -261,9 +261,12 @@ static void conn_ready(void *arg, struct client_conn *conn)
 static void connect_to(struct fetcher *f, const char *host, int port)
 {
     static const struct client_conn_events EVENTS = {.ready = conn_ready, .closed = conn_closed};
+    const struct mirror_config *config = &f->mirror->record.config;
     struct host_port address;
     struct client_options options = {.client_id = "kagami-mirror",
-                                     .request_timeout_ms = f->mirror->record.config.request_timeout_ms,
+                                     .request_timeout_ms = config->request_timeout_ms,
+                                     .idle_timeout_ms = MAX(config->connections_max_idle_ms, 0),
+                                     .receive_buffer_bytes = (int)MAX(config->socket_receive_buffer_bytes, 0),
                                      .helpers = f->m->params.helpers};
     snprintf(address.host, sizeof(address.host), "%s", host);
     address.port = port;

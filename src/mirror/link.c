@@ -47,7 +47,11 @@ static void start_work(void *arg)
     if (!link->closed && !link->started) {
         const struct mirror_config *config = &link->mirror->record.config;
         struct client_options options = {
-            .client_id = "kagami-mirror", .request_timeout_ms = config->request_timeout_ms, .helpers = link->m->params.helpers};
+            .client_id = "kagami-mirror",
+            .request_timeout_ms = config->request_timeout_ms,
+            .idle_timeout_ms = MAX(config->connections_max_idle_ms, 0),
+            .receive_buffer_bytes = (int)MAX(config->socket_receive_buffer_bytes, 0),
+            .helpers = link->m->params.helpers};
         enum error error = client_bootstrap_parse(config->bootstrap_servers, bootstrap, &count, &problem);
         if (error != OK) {
             log_error(MIRROR_AREA, "the source's addresses cannot be read mirror=%s: %s", link->mirror->name, problem.message);

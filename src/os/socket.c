@@ -243,7 +243,7 @@ bool socket_numeric(const struct host_port *address, struct socket_address *ret_
     return count == 1;
 }
 
-enum error socket_connect(const struct socket_address *address, int *ret_fd)
+enum error socket_connect(const struct socket_address *address, int receive_buffer_bytes, int *ret_fd)
 {
     struct sockaddr_storage ss = {0};
     memcpy(&ss, address->storage, MIN(address->len, sizeof(ss)));
@@ -251,6 +251,8 @@ enum error socket_connect(const struct socket_address *address, int *ret_fd)
     if (fd < 0)
         return ERR_UNREACHABLE;
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (receive_buffer_bytes > 0) /* before connecting: the window's scale is agreed then */
+        set_option(fd, SOL_SOCKET, SO_RCVBUF, receive_buffer_bytes);
     if (connect(fd, (struct sockaddr *)&ss, address->len) < 0 && errno != EINPROGRESS && errno != EINTR) {
         int number = errno;
         close(fd);

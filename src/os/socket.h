@@ -42,8 +42,8 @@ MUST_CHECK enum error socket_resolve(const struct host_port *address, struct soc
 /* A numeric host, at once and without asking anybody; false when it is a name. */
 bool socket_numeric(const struct host_port *address, struct socket_address *ret_address);
 /* Begins to connect; writable means done: then ask socket_error. ERR_UNREACHABLE, with the reason in errno, when it fails at
- * once. */
-MUST_CHECK enum error socket_connect(const struct socket_address *address, int *ret_fd);
+ * once. receive_buffer_bytes: SO_RCVBUF; 0: the system's choice. */
+MUST_CHECK enum error socket_connect(const struct socket_address *address, int receive_buffer_bytes, int *ret_fd);
 enum error socket_error(int fd, int *ret_errno); /* SO_ERROR */
 
 /* Move what can be moved now. ERR_NOT_FOUND: nothing to read, or no room to write, at the moment (wait for the loop);

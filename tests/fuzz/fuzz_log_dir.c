@@ -1,10 +1,11 @@
 /* A partition's folder that holds anything: plog_open must survive it, and what it opens must be a log that serves, takes writes and opens again. Input: flags (1 clean end,
  * 2 CRCs of the .log files are put right, 4 recovery point known), then files: kind, base offset in tens, length in two bytes, content. */
-#include "../unit/storage/sim_disk.c"
-
 #include <stdio.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "codec/batch_builder.h"
+#include "memory_fs.h"
 #include "storage/plog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +14,7 @@ static const char *const KINDS[] = {
     ".log",      ".index",       ".timeindex",  ".txnindex",   ".snapshot", "leader-epoch-checkpoint", "partition.metadata",
     ".log.swap", ".log.cleaned", ".index.swap", ".log.deleted"};
 
-static void put_file(struct sim_disk *d, const char *path, const uint8_t *data, size_t len, bool fix)
+static void put_file(struct memory_fs *d, const char *path, const uint8_t *data, size_t len, bool fix)
 {
     struct file *file;
     ASSERT(fs_open(&d->fs, path, FILE_WRITE | FILE_CREATE | FILE_TRUNCATE, &file) == OK);
@@ -29,7 +30,7 @@ static void put_file(struct sim_disk *d, const char *path, const uint8_t *data, 
     file_close(file);
 }
 
-static void put_files(struct sim_disk *d, const uint8_t *data, size_t size, bool fix)
+static void put_files(struct memory_fs *d, const uint8_t *data, size_t size, bool fix)
 {
     for (int files = 0; size >= 4 && files < 20; files++) {
         const char *kind = KINDS[data[0] % ARRAY_SIZE(KINDS)];
@@ -96,13 +97,13 @@ static void write_something(struct plog *log)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct sim_disk d;
+    struct memory_fs d;
     struct plog *log;
     struct problem problem;
     if (size < 1)
         return 0;
-    sim_disk_init(&d);
-    ASSERT(fs_mkdir(&d.fs, "/sim/t-0") == OK);
+    memory_fs_init(&d);
+    ASSERT(fs_mkdirs(&d.fs, "/sim/t-0") == OK);
     put_files(&d, data + 1, size - 1, data[0] & 2);
     struct plog_params params = {
         .fs = &d.fs,
@@ -133,6 +134,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             (void)plog_close(log, true);
         }
     }
-    sim_disk_fini(&d);
+    memory_fs_fini(&d);
     return 0;
 }

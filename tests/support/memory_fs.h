@@ -1,5 +1,5 @@
 /* A file system in memory behind the os vtable, for what reads and writes files many thousand times: fuzz targets and the walks of tests/model. It keeps what was written, as the
- * page cache of a machine that stays up does; for power cuts see sim_disk of tests/unit/storage. An open file outlives its name. One thread at a time. */
+ * page cache of a machine that stays up does; for power cuts see sim_disk.h. An open file outlives its name. One thread at a time. */
 #ifndef KAGAMI_TESTS_MEMORY_FS_H
 #define KAGAMI_TESTS_MEMORY_FS_H
 

@@ -84,7 +84,7 @@ static void connect_here(struct pair *p)
     struct host_port address = {.host = "127.0.0.1", .port = p->port};
     struct socket_address numeric;
     assert_true(socket_numeric(&address, &numeric));
-    assert_ok(socket_connect(&numeric, &p->client));
+    assert_ok(socket_connect(&numeric, 0, &p->client));
     wait_for(p->client, POLLOUT);
     int number = -1;
     assert_ok(socket_error(p->client, &number));
@@ -168,7 +168,7 @@ static void nobody_listens(void **state)
     struct socket_address numeric;
     assert_true(socket_numeric(&address, &numeric));
     int fd;
-    if (socket_connect(&numeric, &fd) == OK) {
+    if (socket_connect(&numeric, 0, &fd) == OK) {
         wait_for(fd, POLLOUT);
         int number = 0;
         assert_ok(socket_error(fd, &number));
@@ -220,7 +220,7 @@ static void without_descriptors_the_connection_waits(void **state)
     struct host_port address = {.host = "127.0.0.1", .port = p.port};
     struct socket_address numeric;
     assert_true(socket_numeric(&address, &numeric));
-    assert_ok(socket_connect(&numeric, &p.client));
+    assert_ok(socket_connect(&numeric, 0, &p.client));
     wait_for(p.listener, POLLIN);
     struct rlimit before, none;
     getrlimit(RLIMIT_NOFILE, &before);
