@@ -59,6 +59,7 @@ void calls_create(struct mirrors *m, struct mirror_call *call)
     struct client_sync *client = NULL;
     struct problem problem = {0};
     mirror_config_init(&record.config);
+    record.created_ms = clock_wall_ms(m->params.clock);
     response->source_cluster_id = STR("");
     enum error error = mirror_name_check(request->mirror_name, &problem);
     if (error == OK) {

@@ -241,6 +241,7 @@ static void describe_mirror_locked(struct mirrors *m, struct mirror_call *call, 
     out->mirror_name = copy(call, mirror->name);
     out->source_bootstrap = copy(call, mirror->record.config.bootstrap_servers);
     out->source_cluster_id = copy(call, mirror->record.source_cluster_id);
+    out->created_ms = mirror->record.created_ms;
     if (mirror->trouble.code != OK) { /* the answer is no error: the code stays 0 */
         out->error_message = call_message(call, &mirror->trouble);
         out->error_hint = call_text(call, mirror->trouble.hint);

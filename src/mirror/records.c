@@ -104,6 +104,7 @@ json_t *mirror_record_to_json(const struct mirror_record *r)
 
     json_object_set_new(o, "config", mirror_config_to_json(&r->config));
     put_text(o, "sourceClusterId", r->source_cluster_id);
+    put_long(o, "createdMs", r->created_ms);
     return o;
 }
 
@@ -229,10 +230,13 @@ static enum mirror_state get_state(struct reader *r, const char *name)
 
 enum error mirror_record_from_json(const json_t *json, struct mirror_record *ret, struct problem *problem)
 {
-    struct mirror_record record = {0};
+    struct reader r = {json, problem, OK};
+    struct mirror_record record = {.created_ms = get_long(&r, "createdMs", 0, INT64_MAX)};
     json_t *id = json_object_get(json, "sourceClusterId");
     enum error error;
 
+    if (r.error != OK)
+        return r.error;
     if (id != NULL && !json_is_string(id))
         return problem_set(problem, ERR_CORRUPT, "The field sourceClusterId of a mirror's record is wrong");
     error = mirror_config_from_json(json_object_get(json, "config"), &record.config, problem);

@@ -1,6 +1,6 @@
 /* What the metadata store keeps of mirrors, as JSON that an operator can read (design section 6).
  *
- *   mirrors/NAME                 config, sourceClusterId
+ *   mirrors/NAME                 config, sourceClusterId, createdMs
  *   mirror-topics/TOPIC          mirror, topicId, wanted, discardLocalData, stop options
  *   mirror-partitions/TOPIC/N    state, stateEpoch, leaderEpoch, position, error, hint, failedFrom, retries, gaps, the last
  *                                stop's report
@@ -28,6 +28,7 @@ MUST_CHECK enum error mirror_name_check(struct str name, struct problem *problem
 struct mirror_record {
     struct mirror_config config;
     char *source_cluster_id; /* NULL until the source was reached once */
+    int64_t created_ms;      /* wall time */
 };
 
 struct mirror_topic_record {

@@ -87,7 +87,7 @@ static void topics_and_mirrors_round_trip(void **state)
 {
     struct mirror_topic_record t = {.mirror = mem_strdup("dr"), .wanted = MIRROR_STOPPED, .discard_local_data = true,
                                     .stop_open_transactions = MIRROR_TXN_TRUNCATE, .stop_force = true}, t2;
-    struct mirror_record m = {.source_cluster_id = mem_strdup("abc")}, m2;
+    struct mirror_record m = {.source_cluster_id = mem_strdup("abc"), .created_ms = 77}, m2;
     struct problem p;
     json_t *json;
 
@@ -107,6 +107,7 @@ static void topics_and_mirrors_round_trip(void **state)
     json = mirror_record_to_json(&m);
     assert_ok(mirror_record_from_json(json, &m2, &p));
     assert_string_equal(m2.source_cluster_id, "abc");
+    assert_int_equal(m2.created_ms, 77);
     assert_string_equal(m2.config.bootstrap_servers, "h:1");
     json_decref(json);
     mirror_record_fini(&m);
