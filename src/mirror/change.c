@@ -229,6 +229,8 @@ void mirrors_recover(struct mirrors *m, struct partition_list *list, bool by_han
     if (mirror != NULL)
         mirror_ref(mirror);
     change_end(&c);
+    for (int i = 0; i < stops.count && error != OK && !by_hand; i++) /* a stop needs the store: the next try */
+        fail(stops.items[i], &why, error == ERR_NO_SPACE, true);
     if (error == OK && stops.count > 0) {
         struct stop_options options = {MIRROR_TXN_ABORT, false};
         mutex_lock(&m->mutex);
@@ -301,4 +303,46 @@ void mirror_partition_note_trouble(struct mirror_partition *mp, const struct pro
     else
         mp->trouble.code = OK;
     mutex_unlock(&m->mutex);
+}
+
+/* ---- Deleted topics ---- */
+
+void mirrors_forget_deleted(void *arg)
+{
+    struct mirrors *m = arg;
+    struct meta_txn txn = {0};
+    struct problem problem;
+    mutex_lock(&m->change_mutex);
+    const struct image *image = image_cell_get(controller_images(m->params.controller));
+    mutex_lock(&m->mutex);
+    for (struct mirror_topic *t = m->topics; t != NULL; t = t->hh.next) {
+        char key[MIRROR_KEY_MAX + 8];
+        const struct image_topic *topic = image_topic(image, str_of(t->name));
+        bool there = topic != NULL && uuid_eq(&topic->id, &t->record.topic_id);
+        if (there || mirror_topic_busy_locked(t))
+            continue;
+        meta_txn_delete(&txn, mirror_topic_key(key, t->name));
+        snprintf(key, sizeof(key), "mirror-partitions/%s/", t->name);
+        meta_txn_delete_prefix(&txn, key);
+    }
+    mutex_unlock(&m->mutex);
+    if (txn.count > 0 && meta_store_commit(m->params.store, &txn, NULL, &problem) != OK) {
+        log_warn(MIRROR_AREA, "records of deleted topics could not be removed: %s", problem.message);
+    } else if (txn.count > 0) {
+        struct mirror_topic *t, *next;
+        mutex_lock(&m->mutex);
+        for (t = m->topics; t != NULL; t = next) {
+            next = t->hh.next;
+            const struct image_topic *topic = image_topic(image, str_of(t->name));
+            if ((topic == NULL || !uuid_eq(&topic->id, &t->record.topic_id)) && !mirror_topic_busy_locked(t)) {
+                log_info(MIRROR_AREA, "a stopped topic was deleted here, its records are removed mirror=%s topic=%s",
+                         t->mirror->name, t->name);
+                mirrors_remove_topic_locked(m, t);
+            }
+        }
+        mutex_unlock(&m->mutex);
+    }
+    image_unref(image);
+    meta_txn_fini(&txn);
+    mutex_unlock(&m->change_mutex);
 }

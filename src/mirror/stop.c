@@ -587,8 +587,15 @@ static void run(struct stop *s)
     enum error error = phase_stopping(s, &problem);
     if (error != OK) {
         log_error(MIRROR_AREA, "a stop could not begin partitions=%d error=%s: %s", s->count, error_name(error), problem.message);
-        for (int i = 0; i < s->count; i++)
-            mirror_partition_note_trouble(s->items[i].mp, &problem);
+        for (int i = 0; i < s->count; i++) {
+            mutex_lock(&s->m->mutex);
+            bool taken_up = s->items[i].mp->record.state == MIRROR_STOPPING;
+            mutex_unlock(&s->m->mutex);
+            if (taken_up) /* nobody else would go on with it */
+                drop(&s->items[i], error, "taking the stop up");
+            else
+                mirror_partition_note_trouble(s->items[i].mp, &problem);
+        }
         return;
     }
     static const struct {
@@ -631,64 +638,46 @@ static void release_and_wait(struct mirrors *m, const struct partition_list *lis
     mutex_unlock(&m->mutex);
 }
 
-void mirrors_stop_partitions(struct mirrors *m, const struct partition_list *list, const struct stop_options *options)
+static void stop_mine(struct mirrors *m, struct partition_list *mine, const struct stop_options *options)
 {
-    struct partition_list mine = {0};
-    struct stop s = {.m = m, .options = options};
-    claim(m, list, &mine);
-    if (mine.count > 0) {
-        s.count = mine.count;
-        s.items = mem_calloc((size_t)mine.count, sizeof(*s.items));
-        for (int i = 0; i < mine.count; i++) {
-            s.items[i].mp = mine.items[i];
-            s.items[i].max_producer_id = -1;
-        }
-        s.list = &mine;
-        run(&s);
-        for (int i = 0; i < s.count; i++)
-            partition_unref(s.items[i].partition);
-        mem_free(s.items);
+    struct stop s = {.m = m, .options = options, .list = mine, .count = mine->count};
+    s.items = mem_calloc((size_t)mine->count, sizeof(*s.items));
+    for (int i = 0; i < mine->count; i++) {
+        s.items[i].mp = mine->items[i];
+        s.items[i].max_producer_id = -1;
     }
-    release_and_wait(m, list, &mine);
-    partition_list_fini(&mine);
+    run(&s);
+    for (int i = 0; i < s.count; i++)
+        partition_unref(s.items[i].partition);
+    mem_free(s.items);
 }
 
-void mirrors_forget_deleted(void *arg)
+/* Of those that another stop had in hand: what failed in it and is to be tried again, with nobody at it now. */
+static void left_over(struct mirrors *m, const struct partition_list *list, const struct partition_list *mine,
+                      struct partition_list *ret_left)
 {
-    struct mirrors *m = arg;
-    struct meta_txn txn = {0};
-    struct problem problem;
-    mutex_lock(&m->change_mutex);
-    const struct image *image = image_cell_get(controller_images(m->params.controller));
     mutex_lock(&m->mutex);
-    for (struct mirror_topic *t = m->topics; t != NULL; t = t->hh.next) {
-        char key[MIRROR_KEY_MAX + 8];
-        const struct image_topic *topic = image_topic(image, str_of(t->name));
-        bool there = topic != NULL && uuid_eq(&topic->id, &t->record.topic_id);
-        if (there || mirror_topic_busy_locked(t))
-            continue;
-        meta_txn_delete(&txn, mirror_topic_key(key, t->name));
-        snprintf(key, sizeof(key), "mirror-partitions/%s/", t->name);
-        meta_txn_delete_prefix(&txn, key);
+    for (int i = 0; i < list->count; i++) {
+        bool was_mine = false;
+        for (int k = 0; k < mine->count && !was_mine; k++)
+            was_mine = mine->items[k] == list->items[i];
+        if (!was_mine && !list->items[i]->stopping && list->items[i]->record.state == MIRROR_STOPPING)
+            partition_list_add(ret_left, list->items[i]);
     }
     mutex_unlock(&m->mutex);
-    if (txn.count > 0 && meta_store_commit(m->params.store, &txn, NULL, &problem) != OK) {
-        log_warn(MIRROR_AREA, "records of deleted topics could not be removed: %s", problem.message);
-    } else if (txn.count > 0) {
-        struct mirror_topic *t, *next;
-        mutex_lock(&m->mutex);
-        for (t = m->topics; t != NULL; t = next) {
-            next = t->hh.next;
-            const struct image_topic *topic = image_topic(image, str_of(t->name));
-            if ((topic == NULL || !uuid_eq(&topic->id, &t->record.topic_id)) && !mirror_topic_busy_locked(t)) {
-                log_info(MIRROR_AREA, "a stopped topic was deleted here, its records are removed mirror=%s topic=%s",
-                         t->mirror->name, t->name);
-                mirrors_remove_topic_locked(m, t);
-            }
-        }
-        mutex_unlock(&m->mutex);
-    }
-    image_unref(image);
-    meta_txn_fini(&txn);
-    mutex_unlock(&m->change_mutex);
+}
+
+void mirrors_stop_partitions(struct mirrors *m, const struct partition_list *list, const struct stop_options *options)
+{
+    struct partition_list mine = {0}, left = {0};
+    claim(m, list, &mine);
+    if (mine.count > 0)
+        stop_mine(m, &mine, options);
+    release_and_wait(m, list, &mine);
+    if (mine.count < list->count)
+        left_over(m, list, &mine, &left);
+    partition_list_fini(&mine);
+    if (left.count > 0)
+        mirrors_stop_partitions(m, &left, options);
+    partition_list_fini(&left);
 }
