@@ -68,9 +68,15 @@ enum error plog_raise_start(struct plog *log, int64_t offset)
     atomic_store(&log->start_offset, offset);
     producer_state_on_log_start(log->producers, offset);
     mutex_lock(&log->files);
+    size_t count = log->epochs.count;
+    int64_t first = count > 0 ? log->epochs.entries[0].start_offset : -1;
     enum error error = leader_epochs_truncate_from_start(&log->epochs, offset);
-    log->epochs_version++; /* a flush under way holds the entries from before */
-    log->epochs_stored = log->epochs_version;
+    /* It has stored all entries if it changed one, and else none: what was assigned since the last flush is still owed to the file then. */
+    if (log->epochs.count != count || (count > 0 && log->epochs.entries[0].start_offset != first)) {
+        log->epochs_version++; /* a flush under way holds the entries from before */
+        if (error == OK)
+            log->epochs_stored = log->epochs_version;
+    }
     mutex_unlock(&log->files);
     return plog_broken(log, error);
 }

@@ -130,6 +130,24 @@ static void epochs_from_batches_behind_a_damaged_index(void **state)
     assert_int_equal(plog_epoch_of_offset(f->log, 0), 1);
 }
 
+static void epochs_that_begin_behind_the_new_log_start_are_still_owed(void **state)
+{
+    struct log_fixture *f = *state;
+    copy(f, 0, -1, 5); /* no epoch: the first entry begins behind the log start */
+    copy(f, 5, 1, 5);
+    copy(f, 20, 2, 5);
+    commit_all(f);
+    assert_int_equal(plog_set_start_offset(f->log, 2), OK); /* changes no entry */
+    assert_int_equal(plog_roll(f->log), OK); /* recovery will not read the batches again */
+    copy(f, 25, 2, 5);
+    assert_int_equal(plog_flush_now(f->log), OK);
+    f->checkpointed = plog_recovery_point(f->log);
+    log_fixture_crash(f);
+    log_fixture_open(f);
+    assert_int_equal(plog_epoch_of_offset(f->log, 7), 1);
+    assert_int_equal(plog_epoch_of_offset(f->log, 22), 2);
+}
+
 static void no_snapshot_with_a_hole_behind_it(void **state)
 {
     struct log_fixture *f = *state;
@@ -164,6 +182,7 @@ int main(void)
         TEST(epoch_assigned_ahead_does_not_come_back_behind_a_gap),
         TEST(high_watermark_follows_a_start_that_the_first_batch_moves),
         TEST(epochs_from_batches_behind_a_damaged_index),
+        TEST(epochs_that_begin_behind_the_new_log_start_are_still_owed),
         TEST(no_snapshot_with_a_hole_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
