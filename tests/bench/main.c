@@ -18,7 +18,7 @@ static const struct {
      "--server H:P --topic T [--partitions 1] [--connections 1] [--max-bytes 10485760] [--partition-bytes 1048576]\n"
      "      [--sessions 1] [--wait-ms 100] [--min-bytes 1] [--bytes N] [--requests N] [--end 0 (1: begin at the end)] [--pid P]"},
     {"fetch-file", run_fetch_file,
-     "--server H:P --topic T [--partitions 1] --file F [--max-bytes 33554432] [--sync 0] [--pid P]"},
+     "--server H:P --topic T [--partitions 1] --file F [--max-bytes 1048576 (a partition)] [--sync 0] [--pid P]"},
     {"disk", run_disk, "--file F [--bytes 16384] [--seconds 3]: append and fdatasync"},
     {"sendfile", run_sendfile, "--file F [--file-bytes 268435456] [--bytes N] [--piece 1048576]: a bare loop over TCP"},
     {"lag", run_lag,
