@@ -238,9 +238,12 @@ static enum error open_epochs(struct plog *log, bool *ret_lost)
     struct problem problem = {0};
     struct buf path = {0};
     buf_printf(&path, "%s/%s", log->dir, LEADER_EPOCH_CHECKPOINT);
-    bool missing = !fs_exists(log->fs, buf_cstr(&path));
+    enum error error = fs_stat(log->fs, buf_cstr(&path), NULL, NULL, NULL);
+    bool missing = error == ERR_NOT_FOUND; /* a disk that fails has not said that */
     buf_fini(&path);
-    enum error error = leader_epochs_load(&log->epochs, &problem);
+    if (error != OK && !missing)
+        return error;
+    error = leader_epochs_load(&log->epochs, &problem);
     bool damaged_file = error == ERR_CORRUPT || error == ERR_UNSUPPORTED;
     if (error != OK && !damaged_file)
         return error;
