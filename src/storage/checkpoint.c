@@ -398,7 +398,7 @@ bool clean_shutdown_present(struct fs *fs, const char *path, int64_t *ret_broker
             *ret_broker_epoch = strtoll(found + strlen("\"brokerEpoch\":"), NULL, 10);
     }
     buf_fini(&text);
-    return error != ERR_NOT_FOUND;
+    return error == OK; /* in doubt the end was not clean: recovery costs time, trust costs data */
 }
 
 enum error clean_shutdown_remove(struct fs *fs, const char *dir)

@@ -279,6 +279,28 @@ static void a_checkpoint_that_cannot_be_read_now_stops_the_start(void **state)
     fini(&w);
 }
 
+static void a_clean_end_that_cannot_be_read_was_none(void **state)
+{
+    int asked = 0;
+    for (uint64_t k = 1; k < 40; k++) {
+        struct world w;
+        struct problem problem = {0};
+        init(&w, 1);
+        must_open(&w);
+        end(&w, true, false);
+        sim_disk_fail(&w.disk, SIM_READ, k, ERR_IO, false);
+        enum error error = open_manager(&w, &problem);
+        if (strstr(w.disk.failed_path, "cleanshutdown") != NULL) {
+            asked++;
+            assert_true(error != OK || !log_manager_was_clean(w.manager));
+        }
+        if (error != OK)
+            w.manager = NULL;
+        fini(&w);
+    }
+    assert_true(asked > 0);
+}
+
 static void a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service(void **state)
 {
     struct world w;
@@ -304,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_flush_that_finds_no_room_is_tried_again),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
+        cmocka_unit_test(a_clean_end_that_cannot_be_read_was_none),
         cmocka_unit_test(a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
