@@ -17,7 +17,7 @@
 #define STOP_OPERATIONS 90 /* about as many as a stop has on this disk */
 
 static struct sim_disk disk;
-static struct seeded_random randomness;
+static struct seeded_random randomness, choices; /* the disk's, under its lock; ours */
 static struct mirror_fixture f;
 static struct fake_source source;
 static const int64_t ENDS[PARTITIONS] = {COPIED_END, 4};
@@ -194,6 +194,7 @@ static void begin(uint64_t seed)
     the_seed = seed;
     doing = "start";
     seeded_random_init(&randomness, seed);
+    seeded_random_init(&choices, seed + UINT64_C(1000000));
     sim_disk_init(&disk, &randomness.source);
     sim_sqlite_use(&disk.fs);
     fake_source_start(&source, "source-cluster");
@@ -218,10 +219,10 @@ static void run_seed(uint64_t seed)
 {
     begin(seed);
     bool answered = false;
-    int lives = 1 + (int)random_below(&randomness.source, 3);
+    int lives = 1 + (int)random_below(&choices.source, 3);
     for (int life = 0; life < lives; life++) {
-        bool kill = random_below(&randomness.source, 5) == 0, once = random_below(&randomness.source, 6) == 0;
-        sim_disk_fail(&disk, SIM_CHANGES, 1 + random_below(&randomness.source, STOP_OPERATIONS), ERR_IO, !once);
+        bool kill = random_below(&choices.source, 5) == 0, once = random_below(&choices.source, 6) == 0;
+        sim_disk_fail(&disk, SIM_CHANGES, 1 + random_below(&choices.source, STOP_OPERATIONS), ERR_IO, !once);
         doing = life == 0 ? "stop" : "the stop is taken up";
         if (life == 0 || !is_state(0, "STOPPING"))
             answered |= stop_it(answered);
@@ -250,18 +251,17 @@ static void run_full(uint64_t seed)
 {
     begin(seed);
     doing = "stop on a full disk";
-    bool whole = random_below(&randomness.source, 2) == 0;
+    bool whole = random_below(&choices.source, 2) == 0;
     mutex_lock(&disk.mutex);
     if (whole)
-        disk.capacity_bytes = disk.used_bytes + random_below(&randomness.source, 12000);
+        disk.capacity_bytes = disk.used_bytes + random_below(&choices.source, 12000);
     mutex_unlock(&disk.mutex);
     if (!whole)
-        sim_disk_fail(&disk, SIM_WRITE | SIM_CREATE, 1 + random_below(&randomness.source, STOP_OPERATIONS / 2), ERR_NO_SPACE,
-                      false);
+        sim_disk_fail(&disk, SIM_WRITE | SIM_CREATE, 1 + random_below(&choices.source, STOP_OPERATIONS / 2), ERR_NO_SPACE, false);
     const struct stop_mirror_topics_response *r = fixture_stop_topic(&f, "dr", "orders");
     bool answered = all_stopped(r);
     if (whole) /* the mirror tries again meanwhile */
-        usleep((useconds_t)random_below(&randomness.source, 250000));
+        usleep((useconds_t)random_below(&choices.source, 250000));
     if (!answered && r->error_message.len <= 0 && (r->topics_n == 0 || r->topics[0].error_message.len <= 0))
         wrong("the stop fails without a word");
     for (int i = 0; i < PARTITIONS; i++) {
