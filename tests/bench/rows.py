@@ -62,9 +62,9 @@ class Group:
         return sides
 
     def warm(self, bench, side):
-        """A JVM needs about 2 GB of it."""
+        """A JVM needs about 2 GB of it, whatever the scale."""
         topic = side.create_topic(4)
-        bench.tool("produce", server=side.bootstrap, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000 if side.name == "kafka" else 200))
+        bench.tool("produce", server=side.bootstrap, topic=topic, partitions=4, connections=4, bytes=2000000000 if side.name == "kafka" else 200000000)
         bench.tool("consume", server=side.bootstrap, topic=topic, partitions=4, connections=4, bytes=bench.bytes(2000))
         bench.tool("produce", server=side.bootstrap, topic=topic, partitions=4, records=1, seconds=1)
         side.delete_topic(topic)
