@@ -16,7 +16,7 @@ struct consumer {
     const char *topic;
     struct fetch_want want;
     int32_t partition_bytes;
-    bool sessions;
+    bool sessions, wrap;
     int64_t bytes_max, requests_max;
     _Atomic int64_t bytes, requests, empty;
     atomic_bool finished;
@@ -120,7 +120,7 @@ static void take_partition(struct reader *r)
         drop(r, (size_t)len - BATCH_OVERHEAD);
     } else if (len > 0)
         drop(r, (size_t)len);
-    if (position->offset >= high_watermark && c->bytes_max > 0) { /* once more from the beginning */
+    if (position->offset >= high_watermark && c->wrap) { /* once more from the beginning */
         position->offset = 0;
         position->moved = true;
     }
@@ -191,6 +191,7 @@ void run_consume(const struct args *a)
                                   .max_bytes = (int32_t)arg_int(a, "max-bytes", 10485760)},
                          .partition_bytes = (int32_t)arg_int(a, "partition-bytes", 1048576),
                          .sessions = arg_int(a, "sessions", 1) != 0,
+                         .wrap = arg_int(a, "end", 0) == 0,
                          .bytes_max = arg_int(a, "bytes", 0),
                          .requests_max = arg_int(a, "requests", 0)};
     int count = (int)arg_int(a, "connections", 1);
