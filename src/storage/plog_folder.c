@@ -110,10 +110,9 @@ static enum error remove_doomed(struct listing *l)
 
 static enum error remove_segment_name(struct plog *log, int64_t base_offset, const char *suffix, const char *more)
 {
-    char name[SEGMENT_NAME_MAX + 16];
-    segment_file_name(base_offset, suffix, name);
-    strcat(name, more);
-    return remove_name(log, name);
+    char name[SEGMENT_NAME_MAX], full[SEGMENT_NAME_MAX + 16];
+    snprintf(full, sizeof(full), "%s%s", segment_file_name(base_offset, suffix, name), more);
+    return remove_name(log, full);
 }
 
 /* ---- .swap ---- */

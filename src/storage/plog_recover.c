@@ -141,7 +141,8 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
         error = plog_rebuild_producers(log, base_offset);
     *state_stands = index + 1;
     struct replay r = {.log = log, .end_offset = INT64_MAX, .epochs = true, .collect = true, .segment = s};
-    struct segment_recovery recovery;
+    /* What is said when it is not this segment that is damaged, but what its producer state is built from. */
+    struct segment_recovery recovery = {.next_offset = base_offset, .reason = "the batches before it cannot be read"};
     segment_set_durable_below(s, MIN(plog_recovery_point(log), plog_segment_upper(log, index)));
     if (error == OK && index > 0)
         error = segment_next_offset(log->segments[index - 1], &r.previous_end);
