@@ -4,7 +4,7 @@ JOBS := $(shell nproc)
 PREFIX ?= /usr/local
 PRESET_FLAGS := -G Ninja
 
-.PHONY: all bench help build-packages check-packages demo check units install clean fuzz sanitize soak
+.PHONY: lint all bench help build-packages check-packages demo check units install clean fuzz sanitize soak
 
 all: build-packages $(BUILD)/build.ninja ## build build/kagamid and build/kagami (optimised, assertions on)
 	@cmake --build $(BUILD) --target kagamid kagami
@@ -39,6 +39,9 @@ fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
 
 soak: check-packages ## random walks over the storage beside a model (tests/model) for SOAK_SECONDS (default 600)
 	@scripts/soak $(BUILD)/check
+
+lint: build-packages ## clang-tidy over src, with the checks of .clang-tidy
+	@mkdir -p $(BUILD) && scripts/lint
 
 install: all ## install the programs, man pages and completion under PREFIX
 	@cmake --build $(BUILD) --target kagami_docs
