@@ -133,8 +133,10 @@ static void report(uint64_t seed, const struct options *o)
         printf("but alone it does not: something outlives a walk\n");
         return;
     }
-    while (shrink_steps(seed, steps, &count) | shrink_chunks(seed, steps, count))
-        ;
+    for (bool shrunk = true; shrunk;) {
+        shrunk = shrink_steps(seed, steps, &count);
+        shrunk |= shrink_chunks(seed, steps, count);
+    }
     trace->verbose = true;
     bool again = walk_fails(seed, steps, count, false);
     printf("shrunk from %d to %d steps, it fails: %s\n%s\nreplay: model_walks --over %s --seed %" PRIu64
