@@ -1,6 +1,5 @@
 # Thin front of CMake. `make help` lists the targets.
 BUILD := build
-JOBS := $(shell nproc)
 PREFIX ?= /usr/local
 PRESET_FLAGS := -G Ninja
 
