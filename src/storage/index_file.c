@@ -249,6 +249,11 @@ enum error index_file_seal(struct index_file *x, bool create)
     return OK;
 }
 
+void index_file_distrust(struct index_file *x)
+{
+    x->unsynced = true;
+}
+
 enum error index_file_sync(struct index_file *x)
 {
     if (!x->unsynced || x->file == NULL)

@@ -60,6 +60,8 @@ MUST_CHECK enum error index_file_truncate(struct index_file *x, uint64_t count);
 MUST_CHECK enum error index_file_flush(struct index_file *x, bool create);
 /* Flush, and from now on read by blocks. */
 MUST_CHECK enum error index_file_seal(struct index_file *x, bool create);
+/* What a process before this one wrote or cut may be in the page cache only, even where nothing is to be changed: the next sync syncs. */
+void index_file_distrust(struct index_file *x);
 /* fdatasync if anything was written since the last. No lock needed once sealed. */
 MUST_CHECK enum error index_file_sync(struct index_file *x);
 /* Closes the file of a sealed index that is synced, and gives its block back; it is opened again at the next use. */

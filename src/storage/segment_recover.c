@@ -122,6 +122,9 @@ enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segm
         error = open_index_anew(s, &s->time_index.file, SEGMENT_FILE_TIME_INDEX);
     if (error == OK)
         error = open_index_anew(s, &s->txn_index.file, SEGMENT_FILE_TXN_INDEX);
+    index_file_distrust(&s->index.file);
+    index_file_distrust(&s->time_index.file);
+    index_file_distrust(&s->txn_index.file);
     if (error == OK)
         error = reset(s, MIN(size_bytes, (uint64_t)SEGMENT_MAX_BYTES));
     if (error == OK)

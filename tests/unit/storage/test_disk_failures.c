@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "log_fixture.h"
 #include "os/random.h"
 #include "sim_disk.h"
@@ -315,6 +316,49 @@ static void a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_ser
     fini(&w);
 }
 
+/* A process cut an index and was killed, the next one recovers the segment and finds nothing to change: the old entries must not come back with a later power cut,
+ * when nobody looks at the segment any more. */
+static void an_index_that_a_killed_process_cut_stays_cut(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world w;
+        struct log_fixture *f = &w.f;
+        struct file *index;
+        struct buf all = {0};
+        uint8_t wrong[8];
+        init(&w, seed);
+        log_fixture_open(f);
+        append_plain(f, 1);
+        append_plain(f, 1); /* too little for an index entry */
+        assert_int_equal(plog_roll(f->log), OK);
+        append_plain(f, 1);
+        assert_int_equal(plog_flush_now(f->log), OK);
+        log_fixture_crash(f);
+
+        char path[300];
+        snprintf(path, sizeof(path), "%s/00000000000000000000.index", f->params.dir);
+        put_i32(wrong, 1);
+        put_i32(wrong + 4, 5); /* in the middle of a batch */
+        assert_int_equal(fs_open(&w.disk.fs, path, FILE_WRITE, &index), OK);
+        assert_int_equal(file_pwrite(index, wrong, sizeof(wrong), 0), OK);
+        assert_int_equal(file_sync(index), OK);
+        assert_int_equal(file_truncate(index, 0), OK);
+        file_close(index);
+
+        log_fixture_open(f); /* from the first byte */
+        f->checkpointed = plog_recovery_point(f->log);
+        assert_int_equal(f->checkpointed, 3);
+        log_fixture_crash(f);
+        sim_disk_power_cut(&w.disk);
+        log_fixture_open(f);
+        read_all(f, 0, &all);
+        buf_fini(&all);
+        log_fixture_close(f);
+        log_fixture_fini(f);
+        sim_disk_fini(&w.disk);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_clean_end_leaves_nothing_to_recover_after_a_power_cut),
         cmocka_unit_test(a_refused_append_does_not_come_back_in_place_of_its_successor),
         cmocka_unit_test(what_comes_back_at_the_front_costs_nothing_behind_it),
+        cmocka_unit_test(an_index_that_a_killed_process_cut_stays_cut),
         cmocka_unit_test(a_flush_that_finds_no_room_is_tried_again),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
