@@ -223,10 +223,14 @@ static enum error restart(struct world *w, struct one_log *l)
     return error;
 }
 
-static enum error raise_start(struct world *w)
+static enum error raise_start(struct world *w, struct one_log *l)
 {
     int64_t to = plog_start_offset(w->f.log) + (int64_t)pick(w, 10);
-    return plog_set_start_offset(w->f.log, MIN(to, plog_end_offset(w->f.log)));
+    to = MIN(to, plog_end_offset(w->f.log));
+    /* The epochs below the new start leave the file at once. When the power then takes the tail in which the start lies, no batch is left and no epoch of one. */
+    if (to > plog_recovery_point(w->f.log))
+        l->epoch_floor = -1;
+    return plog_set_start_offset(w->f.log, to);
 }
 
 static enum error log_step(struct world *w, struct one_log *l, uint64_t what)
@@ -260,7 +264,7 @@ static enum error log_step(struct world *w, struct one_log *l, uint64_t what)
         w->doing = "log start";
         plog_set_high_watermark(log, plog_end_offset(log));
         l->front_gone = l->front_gone || w->seed % 3 == 0;
-        return w->seed % 3 == 0 ? raise_start(w) : OK;
+        return w->seed % 3 == 0 ? raise_start(w, l) : OK;
     case 7:
         w->doing = "epoch";
         error = plog_assign_epoch(log, plog_latest_epoch(log) + 1);
