@@ -109,6 +109,20 @@ void log_fixture_fini(struct log_fixture *f)
         assert_int_equal(fs_remove_tree(fs_system(), f->root), OK);
 }
 
+int log_fixture_setup(void **state)
+{
+    static struct log_fixture f;
+    log_fixture_init(&f);
+    *state = &f;
+    return 0;
+}
+
+int log_fixture_teardown(void **state)
+{
+    log_fixture_fini(*state);
+    return 0;
+}
+
 void log_fixture_close(struct log_fixture *f)
 {
     f->params.log_start_offset = plog_start_offset(f->log);

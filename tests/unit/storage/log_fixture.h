@@ -27,6 +27,9 @@ void log_fixture_init(struct log_fixture *f);
 /* The same on another file system, in the folder /sim/topic-0, with the log not yet opened. */
 void log_fixture_init_on(struct log_fixture *f, struct fs *fs);
 void log_fixture_fini(struct log_fixture *f); /* drops the log, removes the folder */
+/* The two as cmocka's setup and teardown: an open log in *state. */
+int log_fixture_setup(void **state);
+int log_fixture_teardown(void **state);
 /* Opens again after log_fixture_close or _crash. */
 void log_fixture_open(struct log_fixture *f);
 enum error log_fixture_try_open(struct log_fixture *f, struct problem *problem);

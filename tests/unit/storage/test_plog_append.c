@@ -8,20 +8,6 @@
 #include "codec/record_batch.h"
 #include "log_fixture.h"
 
-static int setup(void **state)
-{
-    static struct log_fixture f;
-    log_fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    log_fixture_fini(*state);
-    return 0;
-}
-
 static void offsets_follow_each_other(void **state)
 {
     struct log_fixture *f = *state;
@@ -109,11 +95,11 @@ static void many_segments_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(offsets_follow_each_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(flush_moves_the_recovery_point, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_clean_end_and_start_keep_everything, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_crash_keeps_what_is_written, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_segments_read_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(offsets_follow_each_other, log_fixture_setup, log_fixture_teardown),
+        cmocka_unit_test_setup_teardown(flush_moves_the_recovery_point, log_fixture_setup, log_fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_clean_end_and_start_keep_everything, log_fixture_setup, log_fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_crash_keeps_what_is_written, log_fixture_setup, log_fixture_teardown),
+        cmocka_unit_test_setup_teardown(many_segments_read_back, log_fixture_setup, log_fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,20 +9,6 @@
 #include "codec/record_batch.h"
 #include "log_fixture.h"
 
-static int setup(void **state)
-{
-    static struct log_fixture f;
-    log_fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    log_fixture_fini(*state);
-    return 0;
-}
-
 struct answer {
     int64_t first; /* base offset of the first batch, -1: empty */
     int64_t last;  /* last offset of the last one */
@@ -323,7 +309,7 @@ static void empty_log_has_no_times(void **state)
     assert_int_equal(found.offset, -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, log_fixture_setup, log_fixture_teardown)
 
 int main(void)
 {

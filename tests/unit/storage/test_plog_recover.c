@@ -16,20 +16,6 @@
 
 #define SEGMENT_0 "00000000000000000000"
 
-static int setup(void **state)
-{
-    static struct log_fixture f;
-    log_fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    log_fixture_fini(*state);
-    return 0;
-}
-
 static char *path_of(struct log_fixture *f, const char *name, char out[300])
 {
     snprintf(out, 300, "%s/%s", f->dir, name);
@@ -498,7 +484,7 @@ static void topic_id_is_kept_and_compared(void **state)
     log_fixture_open(f);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, log_fixture_setup, log_fixture_teardown)
 
 int main(void)
 {

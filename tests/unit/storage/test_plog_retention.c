@@ -10,20 +10,6 @@
 
 #define DAY_MS INT64_C(86400000)
 
-static int setup(void **state)
-{
-    static struct log_fixture f;
-    log_fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    log_fixture_fini(*state);
-    return 0;
-}
-
 static void configure(struct log_fixture *f)
 {
     plog_set_config(f->log, &f->params.config);
@@ -193,7 +179,7 @@ static void rolls_when_offsets_do_not_fit(void **state)
     buf_fini(&batch);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, log_fixture_setup, log_fixture_teardown)
 
 int main(void)
 {

@@ -9,20 +9,6 @@
 #include "codec/record_batch.h"
 #include "log_fixture.h"
 
-static int setup(void **state)
-{
-    static struct log_fixture f;
-    log_fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    log_fixture_fini(*state);
-    return 0;
-}
-
 static void assert_batches(struct log_fixture *f, const char *expected)
 {
     struct buf text = {0};
@@ -193,7 +179,7 @@ static void flush_under_way_is_taken_over(void **state)
     assert_int_equal(plog_recovery_point(f->log), 6); /* not 15: what stands at 6 is not what it synced */
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, log_fixture_setup, log_fixture_teardown)
 
 int main(void)
 {

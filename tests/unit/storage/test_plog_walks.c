@@ -11,20 +11,6 @@
 #include "codec/control.h"
 #include "log_fixture.h"
 
-static int setup(void **state)
-{
-    static struct log_fixture f;
-    log_fixture_init(&f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    log_fixture_fini(*state);
-    return 0;
-}
-
 static void copy(struct log_fixture *f, int64_t offset, int32_t epoch, int records)
 {
     struct buf batch = {0};
@@ -172,7 +158,7 @@ static void no_snapshot_with_a_hole_behind_it(void **state)
     assert_int_equal(producer_state_count(plog_producers(f->log)), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, log_fixture_setup, log_fixture_teardown)
 
 int main(void)
 {
