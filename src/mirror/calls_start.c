@@ -17,6 +17,9 @@ struct starting {
     const struct client_metadata *metadata;
     struct client_response *loops; /* what a Kagami source says that it mirrors from us; NULL: no Kagami, or nothing */
     bool discard;
+    /* Of the topic in hand: what its local partitions held. */
+    struct mirror_truncation *discarded;
+    int32_t discarded_n;
 };
 
 /* ---- Checks ---- */
@@ -103,6 +106,31 @@ static void allow_writes_again(struct starting *s, const struct image_topic *top
     }
 }
 
+/* What is thrown away, for the records of the mirrored partitions. */
+static void find_discarded(struct starting *s, const struct image_topic *topic)
+{
+    struct mirrors *m = s->m;
+    s->discarded = arena_calloc(s->call->arena, (size_t)topic->partition_count + 1, sizeof(*s->discarded));
+    s->discarded_n = topic->partition_count;
+    for (int32_t i = 0; i < topic->partition_count; i++) {
+        enum error error, found;
+        struct mirror_truncation *cut = &s->discarded[i];
+        struct partition *p = partitions_find(m->params.partitions, str_of(topic->name), i, &found);
+        if (p == NULL)
+            continue;
+        error = mirror_truncation_find(m, p, 0, cut);
+        partition_unref(p);
+        if (error != OK) { /* a log that cannot be read is thrown away all the same */
+            log_warn(MIRROR_AREA, "what is thrown away cannot be told topic=%s partition=%d: %s", topic->name, i,
+                     error_message(error));
+            *cut = (struct mirror_truncation){0};
+        } else if (cut->records > 0) {
+            log_warn(MIRROR_AREA, "local data is thrown away, as asked mirror=%s topic=%s partition=%d records=%lld bytes=%lld",
+                     s->mirror->name, topic->name, i, (long long)cut->records, (long long)cut->bytes);
+        }
+    }
+}
+
 /* Client writes are refused before the look at the data, so that nothing can slip in between; on a refusal they are allowed
  * again. */
 static enum error check_local_data(struct starting *s, const struct image_topic *topic, struct problem *problem)
@@ -123,8 +151,10 @@ static enum error check_local_data(struct starting *s, const struct image_topic 
         records += state.end_offset - state.log_start_offset;
         partition_unref(p);
     }
-    if (records == 0 || s->discard)
+    if (records == 0 || s->discard) {
+        find_discarded(s, topic);
         return OK;
+    }
     allow_writes_again(s, topic);
     error = problem_set(problem, TOPIC_ALREADY_EXISTS, "Topic %s exists here and holds data (%lld offsets)", topic->name,
                         (long long)records);
@@ -193,8 +223,13 @@ static enum error take_topic(struct starting *s, struct str name, const struct c
     for (int32_t i = 0; i < topic->partitions_n; i++)
         partition_list_add(&list, topic->partitions[i]);
     mutex_unlock(&m->mutex);
-    for (int i = 0; i < list.count; i++)
-        change_edit(&c, list.items[i])->state = MIRROR_PREPARING;
+    for (int i = 0; i < list.count; i++) {
+        struct mirror_partition_record *r = change_edit(&c, list.items[i]);
+        r->state = MIRROR_PREPARING;
+        r->has_truncation = i < s->discarded_n && s->discarded[i].records > 0;
+        if (r->has_truncation)
+            r->truncation = s->discarded[i];
+    }
     change_seal(&c);
     enum error error = controller_create_topics(m->params.controller, spec, 1, false, &c.txn, s->call->arena, &result, problem);
     if (error == OK && result.error != OK)
@@ -235,6 +270,7 @@ static enum error start_one(struct starting *s, struct str name, struct start_mi
     enum error error = check_source_topic(s, name, &source, problem);
     if (error != OK)
         return error;
+    s->discarded_n = 0;
     struct topic_spec spec = {.name = name, .id = source->id, .partitions = source->partitions_n, .replication_factor = -1};
     if (uuid_is_zero(&spec.id))
         spec.id = some_id(m);

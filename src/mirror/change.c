@@ -7,6 +7,24 @@
 #include "base/stats.h"
 #include "mirror/internal.h"
 
+enum error mirror_truncation_find(struct mirrors *m, struct partition *p, int64_t offset,
+                                  struct mirror_truncation *ret_truncation)
+{
+    struct plog_tail tail;
+    struct plog *log = partition_lock(p);
+    if (log == NULL)
+        return UNKNOWN_TOPIC_OR_PARTITION;
+    enum error error = plog_tail(log, offset, &tail);
+    partition_unlock(p);
+    if (error == OK)
+        *ret_truncation = (struct mirror_truncation){.records = tail.records,
+                                                     .bytes = tail.bytes,
+                                                     .first_timestamp = tail.first_timestamp,
+                                                     .last_timestamp = tail.last_timestamp,
+                                                     .at_ms = clock_wall_ms(m->params.clock)};
+    return error;
+}
+
 static struct mirror_partition_record copy_record(const struct mirror_partition_record *from)
 {
     struct mirror_partition_record copy = *from;

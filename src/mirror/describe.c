@@ -139,6 +139,13 @@ static void describe_record(struct mirrors *m, struct mirror_call *call, const s
         out->gaps[i].to_offset = r->gaps[i].to;
         out->gaps[i].timestamp_ms = r->gaps[i].at_ms;
     }
+    if (r->has_truncation) {
+        out->truncation.records = r->truncation.records;
+        out->truncation.bytes = r->truncation.bytes;
+        out->truncation.first_timestamp = r->truncation.first_timestamp;
+        out->truncation.last_timestamp = r->truncation.last_timestamp;
+        out->truncation.timestamp_ms = r->truncation.at_ms;
+    }
     if (r->has_report && r->state == MIRROR_STOPPED) {
         out->stop_report = arena_calloc(call->arena, 1, sizeof(*out->stop_report));
         out->stop_report->leader_epoch = r->stop_leader_epoch;

@@ -164,6 +164,9 @@ void change_end(struct change *c);
 /* Whether the partition is in this state, and stays in it until change_mutex is given back: asked by whoever is about to cut
  * its log. The caller holds change_mutex. */
 bool mirror_partition_is(struct mirror_partition *mp, enum mirror_state state);
+/* What a cut of its log at `offset` would throw away, for the record. Any thread. */
+MUST_CHECK enum error mirror_truncation_find(struct mirrors *m, struct partition *p, int64_t offset,
+                                             struct mirror_truncation *ret_truncation);
 /* The partition goes FAILED, unless it is being stopped or has already failed. Any thread. */
 void mirror_partition_fail(struct mirror_partition *mp, const struct problem *problem, bool retryable);
 /* The same for a stop sequence, blocking. */

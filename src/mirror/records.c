@@ -137,6 +137,18 @@ static json_t *report_to_json(const struct mirror_stop_report *r)
     return o;
 }
 
+static json_t *truncation_to_json(const struct mirror_truncation *t)
+{
+    json_t *o = json_object();
+
+    put_long(o, "records", t->records);
+    put_long(o, "bytes", t->bytes);
+    put_long(o, "firstTimestamp", t->first_timestamp);
+    put_long(o, "lastTimestamp", t->last_timestamp);
+    put_long(o, "atMs", t->at_ms);
+    return o;
+}
+
 json_t *mirror_partition_record_to_json(const struct mirror_partition_record *r)
 {
     json_t *o = json_object();
@@ -169,6 +181,8 @@ json_t *mirror_partition_record_to_json(const struct mirror_partition_record *r)
         json_array_append_new(gaps, gap);
     }
     json_object_set_new(o, "gaps", gaps);
+    if (r->has_truncation)
+        json_object_set_new(o, "truncation", truncation_to_json(&r->truncation));
     if (r->has_report)
         json_object_set_new(o, "stopReport", report_to_json(&r->report));
     return o;
@@ -285,6 +299,18 @@ static void read_report(const json_t *json, struct reader *outer, struct mirror_
     outer->error = r.error;
 }
 
+static void read_truncation(const json_t *json, struct reader *outer, struct mirror_truncation *t)
+{
+    struct reader r = {json, outer->problem, outer->error};
+
+    t->records = get_long(&r, "records", 0, INT64_MAX);
+    t->bytes = get_long(&r, "bytes", 0, INT64_MAX);
+    t->first_timestamp = get_long(&r, "firstTimestamp", INT64_MIN, INT64_MAX);
+    t->last_timestamp = get_long(&r, "lastTimestamp", INT64_MIN, INT64_MAX);
+    t->at_ms = get_long(&r, "atMs", 0, INT64_MAX);
+    outer->error = r.error;
+}
+
 static void read_gaps(const json_t *array, struct reader *outer, struct mirror_partition_record *record)
 {
     if (!json_is_array(array) || json_array_size(array) > MIRROR_GAPS_MAX) {
@@ -306,6 +332,7 @@ enum error mirror_partition_record_from_json(const json_t *json, struct mirror_p
     struct reader r = {json, problem, OK};
     struct mirror_partition_record record;
     json_t *position = json_object_get(json, "position"), *report = json_object_get(json, "stopReport");
+    json_t *truncation = json_object_get(json, "truncation");
     const char *error = NULL, *hint = NULL;
 
     mirror_partition_record_init(&record);
@@ -329,6 +356,10 @@ enum error mirror_partition_record_from_json(const json_t *json, struct mirror_p
         record.failed_from = get_state(&r, "failedFrom");
         record.error_code = (int16_t)get_long(&r, "errorCode", -1, INT16_MAX);
         record.retryable = get_bool(&r, "retryable");
+    }
+    if (truncation != NULL) {
+        record.has_truncation = true;
+        read_truncation(truncation, &r, &record.truncation);
     }
     if (report != NULL) {
         record.has_report = true;

@@ -2,8 +2,8 @@
  *
  *   mirrors/NAME                 config, sourceClusterId, createdMs
  *   mirror-topics/TOPIC          mirror, topicId, wanted, discardLocalData, stop options
- *   mirror-partitions/TOPIC/N    state, stateEpoch, leaderEpoch, position, error, hint, failedFrom, retries, gaps, the last
- *                                stop's report
+ *   mirror-partitions/TOPIC/N    state, stateEpoch, leaderEpoch, position, error, hint, failedFrom, retries, gaps, what was
+ *                                thrown away last, the last stop's report
  *
  * Structs own their strings. One thread at a time. Reading refuses what it does not understand: ERR_CORRUPT with a problem
  * that names the field. */
@@ -45,6 +45,13 @@ struct mirror_gap {
     int64_t at_ms;
 };
 
+/* What the source's log made this one give up: data that was here before a start, or a tail that the source lost (spec section 7). */
+struct mirror_truncation {
+    int64_t records, bytes;
+    int64_t first_timestamp, last_timestamp; /* ms, -1: not known */
+    int64_t at_ms;                           /* wall time */
+};
+
 /* What `stop` reports for a partition (spec section 6). */
 struct mirror_stop_report {
     int64_t source_high_watermark; /* last known, -1: never known */
@@ -75,6 +82,8 @@ struct mirror_partition_record {
     int gap_count;
     struct mirror_gap gaps[MIRROR_GAPS_MAX]; /* oldest first */
     int64_t gaps_total;
+    bool has_truncation;
+    struct mirror_truncation truncation; /* the last one */
     bool has_report;
     struct mirror_stop_report report;
 };

@@ -130,10 +130,28 @@ static enum error record_gap(struct resolving *r, struct change *c)
     return error;
 }
 
+/* On record before the log is cut, too: a crash in between finds the same divergence again. */
+static enum error record_truncation(struct resolving *r, struct change *c)
+{
+    struct mirror_truncation cut;
+    enum error error = mirror_truncation_find(r->mp->mirror->all, r->partition, r->restart ? 0 : r->target, &cut);
+    if (error != OK || cut.records == 0)
+        return error;
+    struct mirror_partition_record *record = change_edit(c, r->mp);
+    record->has_truncation = true;
+    record->truncation = cut;
+    error = change_commit(c, &r->problem);
+    if (error == OK)
+        log_warn(MIRROR_AREA,
+                 "truncating: the source's history differs mirror=%s topic=%s partition=%d to=%lld records=%lld bytes=%lld",
+                 r->mp->mirror->name, r->mp->topic, r->mp->index, (long long)r->target, (long long)cut.records,
+                 (long long)cut.bytes);
+    return error;
+}
+
 static void work(void *arg)
 {
     struct resolving *r = arg;
-    struct partition_state before, after;
     struct change c;
     enum error error = OK;
     change_begin(&c, r->mp->mirror->all); /* held over the cut: a stop or pause that begins meanwhile must find the log at rest */
@@ -141,20 +159,14 @@ static void work(void *arg)
         error = problem_set(&r->problem, ERR_STATE, "%s-%d is not mirroring any more", r->mp->topic, r->mp->index);
     if (error == OK && r->gap_from >= 0)
         error = record_gap(r, &c);
-    partition_get_state(r->partition, &before);
+    else if (error == OK)
+        error = record_truncation(r, &c);
     if (error == OK)
         error = r->restart ? partition_restart_at(r->partition, r->target) : partition_truncate_to(r->partition, r->target);
     change_end(&c);
-    partition_get_state(r->partition, &after);
     if (error != OK && r->problem.code == OK)
         problem_set(&r->problem, error, "The log of %s-%d could not be cut at offset %lld: %s", r->mp->topic, r->mp->index,
                     (long long)r->target, error_message(error));
-    if (error == OK && r->gap_from < 0)
-        log_warn(
-            MIRROR_AREA,
-            "truncated: the source's history differs mirror=%s topic=%s partition=%d from=%lld end=%lld records=%lld bytes=%lld",
-            r->mp->mirror->name, r->mp->topic, r->mp->index, (long long)after.end_offset, (long long)before.end_offset,
-            (long long)(before.end_offset - after.end_offset), (long long)(before.size_bytes - after.size_bytes));
     r->error = error;
     mirrors_post(r->mp->mirror->all, r->f->loop, worked, r);
 }

@@ -205,6 +205,14 @@ MUST_CHECK enum error plog_slice_copy(const struct plog_slice *slice, struct buf
 MUST_CHECK enum error plog_aborted_for(struct plog *log, int64_t offset, const struct plog_slice *slice, struct arena *arena,
                                        struct plog_aborted **ret_aborted, int *ret_count);
 
+/* What a cut at `offset` would throw away. Records are offsets here: control records count, and so do those that compaction has removed. */
+struct plog_tail {
+    int64_t records, bytes;
+    int64_t first_timestamp, last_timestamp; /* of its first and its last batch, ms; -1: none, or the batch has no time */
+};
+/* Two headers are read, not the tail. An offset at or behind the LEO has an empty tail. Caller's lock. */
+MUST_CHECK enum error plog_tail(struct plog *log, int64_t offset, struct plog_tail *ret_tail);
+
 /* ---- Truncation, retention ---- */
 
 /* Cuts to LEO <= offset: the end of the last batch that ends at or below it (one that contains it goes). Below the log start: plog_restart_at; when the log start lies inside the last batch to go, at the log start. Producer state is rebuilt: entries that a barrier expired

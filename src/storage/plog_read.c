@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "codec/record_batch.h"
 #include "storage/plog_internal.h"
 
 /* A disk that can't be read takes the log out of service; damage in what it holds is the reader's to hear of. */
@@ -96,6 +97,63 @@ enum error plog_slice_to_chain(struct plog_slice *slice, struct chain *out)
 enum error plog_slice_copy(const struct plog_slice *slice, struct buf *out)
 {
     return slice->segment == NULL ? OK : segment_load(slice->segment, slice->pos, slice->len, out);
+}
+
+/* ---- What a cut would throw away ---- */
+
+/* The header of the first batch of a slice. */
+static enum error slice_header(const struct plog_slice *slice, struct buf *out)
+{
+    buf_clear(out);
+    return slice->len < BATCH_OVERHEAD ? ERR_CORRUPT : segment_load(slice->segment, slice->pos, BATCH_OVERHEAD, out);
+}
+
+static enum error tail_ends(struct plog *log, int64_t offset, struct plog_tail *tail)
+{
+    struct plog_slice first = {0}, last = {0};
+    struct buf header = {0};
+    enum error error = plog_read(log, offset, log->end_offset, 1, true, &first);
+    if (error == OK && first.segment != NULL) {
+        error = slice_header(&first, &header);
+        if (error == OK) {
+            tail->records = log->end_offset - batch_base_offset(header.data);
+            tail->first_timestamp = batch_base_timestamp(header.data);
+        }
+    }
+    if (error == OK)
+        error = plog_read(log, log->end_offset - 1, log->end_offset, 1, true, &last);
+    if (error == OK && last.segment != NULL) {
+        error = slice_header(&last, &header);
+        if (error == OK)
+            tail->last_timestamp = batch_max_timestamp(header.data);
+    }
+    plog_slice_release(&first);
+    plog_slice_release(&last);
+    buf_fini(&header);
+    return error;
+}
+
+enum error plog_tail(struct plog *log, int64_t offset, struct plog_tail *ret_tail)
+{
+    struct plog_tail tail = {.first_timestamp = -1, .last_timestamp = -1};
+    enum error error = OK;
+    offset = MAX(offset, plog_start_offset(log));
+    if (offset < log->end_offset) {
+        tail.records = log->end_offset - offset;
+        error = tail_ends(log, offset, &tail);
+    }
+    while (error == OK && offset < log->end_offset) {
+        struct plog_slice slice;
+        error = plog_read(log, offset, log->end_offset, SIZE_MAX, true, &slice);
+        if (error != OK || slice.segment == NULL)
+            break;
+        tail.bytes += (int64_t)slice.len;
+        offset = slice.end_offset;
+        plog_slice_release(&slice);
+    }
+    if (error == OK)
+        *ret_tail = tail;
+    return error;
 }
 
 /* ---- Aborted transactions ---- */

@@ -135,12 +135,13 @@ static void print_gaps(struct tool *tool, const TOPIC *t, const PARTITION *p)
 
 static void print_truncation(struct tool *tool, const TOPIC *t, const PARTITION *p)
 {
-    char first[TEXT_SIZE], last[TEXT_SIZE], bytes[TEXT_SIZE];
-    if (p->truncation.records > 0 || p->truncation.bytes > 0)
-        out_printf(&tool->out, "\n%.*s-%d: the last start threw away %lld records (%s), written %s to %s\n",
+    char first[TEXT_SIZE], last[TEXT_SIZE], at[TEXT_SIZE], bytes[TEXT_SIZE];
+    if (p->truncation.records > 0)
+        out_printf(&tool->out,
+                   "\n%.*s-%d: %lld records (%s) that the source does not have were thrown away at %s; written %s to %s\n",
                    STR_ARG(t->topic_name), p->partition_index, (long long)p->truncation.records,
-                   text_bytes(p->truncation.bytes, bytes), text_time(p->truncation.first_timestamp, first),
-                   text_time(p->truncation.last_timestamp, last));
+                   text_bytes(p->truncation.bytes, bytes), text_time(p->truncation.timestamp_ms, at),
+                   text_time(p->truncation.first_timestamp, first), text_time(p->truncation.last_timestamp, last));
 }
 
 /* The reports of the last stops. */

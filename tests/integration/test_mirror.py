@@ -144,6 +144,12 @@ def test_starting_again_over_what_is_here_asks_for_consent(kafka, make_kagamid, 
     wait_until(lambda: mirror.states() == {(topic, 0): "MIRRORING"}, 60, mirror.states)
     mirror.wait_copied(kafka.bootstrap, topic)
     equal(kafka, daemon, topic)
+    thrown_away = mirror.partitions()[topic, 0]["truncation"]
+    assert thrown_away["records"] == 6 and thrown_away["bytes"] > 6 * 10, thrown_away # four, the barrier, and ours
+    assert 0 < thrown_away["firstTimestamp"] <= thrown_away["lastTimestamp"] <= thrown_away["timestampMs"], thrown_away
+    daemon.kill()
+    daemon.restart()
+    assert mirror.partitions()[topic, 0]["truncation"] == thrown_away
 
 
 def test_a_ring_is_refused_and_a_stopped_topic_may_be_deleted(make_kagamid, peers, topic):

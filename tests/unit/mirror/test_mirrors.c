@@ -243,6 +243,11 @@ static void a_divergence_is_cut_off_when_told_to(void **state)
     fixture_await_end(&f, "orders", 0, 8);
     fixture_await_state(&f, "orders", 0, "MIRRORING");
     assert_equal_logs(t, 0);
+    const struct describe_cluster_mirrors_response_mirrors_topics_partitions *d = fixture_describe(&f, "orders", 0);
+    assert_int_equal(d->truncation.records, 2);
+    assert_true(d->truncation.bytes > 61);
+    assert_true(d->truncation.first_timestamp > 0 && d->truncation.last_timestamp >= d->truncation.first_timestamp);
+    assert_true(d->truncation.timestamp_ms > 0);
 }
 
 static void damage_stops_its_partition_only_and_names_the_offset(void **state)

@@ -22,6 +22,8 @@ static struct mirror_partition_record full_record(void)
     mirror_partition_record_fail(&r, CORRUPT_MESSAGE, "orders-0: the batch at offset 7 is damaged", false);
     r.retries = 2;
     mirror_partition_record_add_gap(&r, 10, 20, 99);
+    r.has_truncation = true;
+    r.truncation = (struct mirror_truncation){6, 700, 11, 13, 17};
     r.has_report = true;
     r.report = (struct mirror_stop_report){1100, 250, 1, 4, 0, 1002, 5, 9};
     return r;
@@ -40,6 +42,8 @@ static void a_partition_record_round_trips(void **state)
     assert_string_equal(back.error, r.error);
     assert_int_equal(back.gaps[0].to, 20);
     assert_int_equal(back.report.end_offset, 1002);
+    assert_true(back.has_truncation);
+    assert_int_equal(back.truncation.last_timestamp, 13);
     again = mirror_partition_record_to_json(&back);
     assert_true(json_equal(json, again));
     json_decref(json);

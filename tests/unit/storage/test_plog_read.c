@@ -97,6 +97,38 @@ static void nothing_above_the_upper_offset(void **state)
     assert_int_equal(read_at(f, 30, 10, 1000000, true).len, 0);
 }
 
+static void what_a_cut_throws_away(void **state)
+{
+    struct log_fixture *f = *state;
+    struct plog_tail t;
+    int64_t sizes[3];
+    for (int i = 0; i < 3; i++) {
+        int64_t before = plog_size_bytes(f->log);
+        struct batch_spec spec = {NO_PID, -1, -1, .records = 2, .timestamp = 1000 + 10 * i};
+        struct plog_appended appended;
+        assert_int_equal(append(f, &spec, &appended), OK);
+        sizes[i] = plog_size_bytes(f->log) - before;
+        if (i == 1)
+            assert_int_equal(plog_roll(f->log), OK);
+    }
+    assert_int_equal(plog_tail(f->log, 0, &t), OK);
+    assert_int_equal(t.records, 6);
+    assert_int_equal(t.bytes, sizes[0] + sizes[1] + sizes[2]);
+    assert_int_equal(t.first_timestamp, 1000);
+    assert_int_equal(t.last_timestamp, 1021); /* a record a millisecond */
+    assert_int_equal(plog_tail(f->log, 3, &t), OK); /* inside the second batch: all of it goes */
+    assert_int_equal(t.records, 4);
+    assert_int_equal(t.bytes, sizes[1] + sizes[2]);
+    assert_int_equal(t.first_timestamp, 1010);
+    for (int64_t offset = 6; offset < 8; offset++) {
+        assert_int_equal(plog_tail(f->log, offset, &t), OK);
+        assert_int_equal(t.records, 0);
+        assert_int_equal(t.bytes, 0);
+        assert_int_equal(t.first_timestamp, -1);
+        assert_int_equal(t.last_timestamp, -1);
+    }
+}
+
 static void one_segment_at_a_time(void **state)
 {
     struct log_fixture *f = *state;
@@ -318,6 +350,7 @@ int main(void)
         TEST(the_first_batch_comes_whole),
         TEST(nothing_above_the_upper_offset),
         TEST(one_segment_at_a_time),
+        TEST(what_a_cut_throws_away),
         TEST(out_of_range),
         TEST(gaps_are_read_over),
         TEST(copied_batches_must_rise),
