@@ -50,10 +50,15 @@ static void ip_of(const char *peer, char ip[CONN_PEER_MAX])
         *colon = '\0';
 }
 
+static void forget_ip(struct listener *l, struct ip_count *entry)
+{
+    HASH_DEL(l->per_ip, entry);
+    mem_free(entry);
+}
+
+/* Counted also while there is no limit: one may be set at any time. */
 static bool count_ip(struct listener *l, const char *peer)
 {
-    if (l->config.max_per_ip <= 0)
-        return true;
     char ip[CONN_PEER_MAX];
     ip_of(peer, ip);
     mutex_lock(&l->mutex);
@@ -64,9 +69,11 @@ static bool count_ip(struct listener *l, const char *peer)
         memcpy(entry->ip, ip, sizeof(ip));
         HASH_ADD_STR(l->per_ip, ip, entry);
     }
-    bool fits = entry->count < l->config.max_per_ip;
+    bool fits = l->config.limits == NULL || entry->count < atomic_load(&l->config.limits->per_ip);
     if (fits)
         entry->count++;
+    else if (entry->count == 0)
+        forget_ip(l, entry);
     mutex_unlock(&l->mutex);
     return fits;
 }
@@ -75,25 +82,21 @@ static void release(void *arg, const char *peer)
 {
     struct listener *l = arg;
     atomic_fetch_sub(&l->connections, 1);
-    if (l->config.max_per_ip <= 0)
-        return;
     char ip[CONN_PEER_MAX];
     ip_of(peer, ip);
     mutex_lock(&l->mutex);
     struct ip_count *entry;
     HASH_FIND_STR(l->per_ip, ip, entry);
     ASSERT(entry != NULL && entry->count > 0);
-    if (--entry->count == 0) {
-        HASH_DEL(l->per_ip, entry);
-        mem_free(entry);
-    }
+    if (--entry->count == 0)
+        forget_ip(l, entry);
     mutex_unlock(&l->mutex);
 }
 
 /* Counts a new connection, unless a limit is against it. */
 static bool admit(struct listener *l, const char *peer)
 {
-    bool fits = l->config.max_connections <= 0 || atomic_load(&l->connections) < l->config.max_connections;
+    bool fits = l->config.limits == NULL || atomic_load(&l->connections) < atomic_load(&l->config.limits->connections);
     if (!fits || !count_ip(l, peer))
         return false;
     atomic_fetch_add(&l->connections, 1);
@@ -185,7 +188,8 @@ enum error listener_start(struct loop_group *group, const struct listener_config
     l->fd = -1;
     mutex_init(&l->mutex);
     for (; l->pools_n < count; l->pools_n++)
-        l->pools[l->pools_n] = conn_pool_create(loop_group_at(group, l->pools_n), &config->limits, &config->events, config->arg);
+        l->pools[l->pools_n] =
+            conn_pool_create(loop_group_at(group, l->pools_n), &config->conn_limits, &config->events, config->arg);
     enum error e = socket_listen(&config->address, config->backlog > 0 ? config->backlog : 128, &l->fd, &l->port, problem);
     if (e == OK) {
         loop_call(loop_group_at(group, 0), start_watching, l);

@@ -5,6 +5,8 @@
 #ifndef KAGAMI_NET_LISTENER_H
 #define KAGAMI_NET_LISTENER_H
 
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "net/conn.h"
 #include "os/loop.h"
@@ -14,12 +16,18 @@
 
 struct listener;
 
+/* May be changed at any time by any thread; what is open stays open. INT_MAX: no limit. Above one, a new connection is closed at
+ * once. */
+struct listener_limits {
+    atomic_int connections; /* max.connections */
+    atomic_int per_ip;      /* max.connections.per.ip */
+};
+
 struct listener_config {
-    struct host_port address; /* port 0 takes a free one */
-    int backlog;              /* socket.listen.backlog.size; 0: 128 */
-    int max_connections;      /* max.connections; 0: no limit. Above it a new one is closed at once */
-    int max_per_ip;           /* max.connections.per.ip; 0: no limit */
-    struct conn_limits limits;
+    struct host_port address;             /* port 0 takes a free one */
+    int backlog;                          /* socket.listen.backlog.size; 0: 128 */
+    const struct listener_limits *limits; /* outlives the listener; NULL: none */
+    struct conn_limits conn_limits;
     struct conn_events events; /* on the loops; arg is the same for all */
     void *arg;
     /* Something kept a connection out, for the log; may be NULL. On the accepting loop. why: ERR_TOO_LARGE a limit of

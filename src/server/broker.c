@@ -34,6 +34,7 @@ struct broker {
     bool new_store;
     struct meta_store *store;
     struct listener *listener;
+    struct listener_limits listener_limits;
     struct housekeeping *housekeeping;
     struct image_listener image_listener;
     bool listens_to_images;
@@ -62,9 +63,16 @@ static void log_dir_failed(void *arg, const char *dir, const char *text)
               text);
 }
 
+static void set_listener_limits(struct broker *b, const struct image *image)
+{
+    atomic_store(&b->listener_limits.connections, (int)config_broker_long(image, "max.connections"));
+    atomic_store(&b->listener_limits.per_ip, (int)config_broker_long(image, "max.connections.per.ip"));
+}
+
 static void image_changed(struct image_listener *listener, const struct image *before, const struct image *after)
 {
     struct broker *b = CONTAINER_OF(listener, struct broker, image_listener);
+    set_listener_limits(b, after);
     partitions_apply(b->server.partitions, after);
 }
 
@@ -287,9 +295,9 @@ static enum error listen_and_register(struct broker *b, const struct host_port *
     struct listener_config config = {
         .address = *address,
         .backlog = (int)config_static_long(b->properties, "socket.listen.backlog.size"),
-        .max_connections = (int)config_static_long(b->properties, "max.connections"),
-        .limits = {.request_max_bytes = (size_t)config_static_long(b->properties, "socket.request.max.bytes"),
-                   .idle_max_ms = config_static_long(b->properties, "connections.max.idle.ms")},
+        .limits = &b->listener_limits,
+        .conn_limits = {.request_max_bytes = (size_t)config_static_long(b->properties, "socket.request.max.bytes"),
+                        .idle_max_ms = config_static_long(b->properties, "connections.max.idle.ms")},
         .events = {.opened = request_conn_opened, .request = request_arrived, .closed = request_conn_closed},
         .arg = s,
         .kept_out = kept_out};

@@ -135,3 +135,28 @@ def test_usage():
     helped = run("--help")
     assert helped.returncode == 0 and "--data DIR" in helped.stdout
     assert run("--version").stdout.startswith("kagamid ")
+
+
+def test_limits_of_connections_follow_their_settings(make_kagamid):
+    daemon = make_kagamid()
+    kept = Client(daemon.bootstrap)
+
+    def limit(name, value):
+        change = {"configOperation": 0 if value else 1, "name": name, "value": value}
+        answer = kept.send("IncrementalAlterConfigs", 1, {"resources": [
+            {"resourceType": 4, "resourceName": "1", "configs": [change]}]})["responses"][0]  # fmt: skip
+        assert answer["errorCode"] == 0, answer
+
+    def is_served():
+        try:
+            return Client(daemon.bootstrap).send("ApiVersions", 3, {"clientSoftwareName": "t", "clientSoftwareVersion": "1"})["errorCode"] == 0
+        except OSError:
+            return False
+
+    for name in ("max.connections.per.ip", "max.connections"):
+        assert is_served()
+        limit(name, "1")
+        assert not is_served()  # ours is the one
+        limit(name, None)
+        assert is_served()
+    assert "a connection was not taken peer=127.0.0.1" in daemon.log()

@@ -50,7 +50,7 @@ void fake_broker_start(struct fake_broker *b, void (*script)(struct fake_broker 
 {
     struct listener_config config = {
         .address = {.host = "127.0.0.1", .port = 0},
-        .limits = {.request_max_bytes = LIMIT_REQUEST_BYTES},
+        .conn_limits = {.request_max_bytes = LIMIT_REQUEST_BYTES},
         .events = {.opened = on_opened, .request = on_request, .closed = on_closed},
         .arg = b,
     };

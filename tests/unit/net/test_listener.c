@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <errno.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -61,13 +62,16 @@ static void on_kept_out(void *arg, const char *peer, enum error why)
     sem_post(&kept);
 }
 
+static struct listener_limits limits;
+
 static void start(int max_connections, int max_per_ip)
 {
+    atomic_store(&limits.connections, max_connections);
+    atomic_store(&limits.per_ip, max_per_ip);
     struct listener_config config = {
         .address = {.host = "", .port = 0},
-        .max_connections = max_connections,
-        .max_per_ip = max_per_ip,
-        .limits = {.request_max_bytes = 1000},
+        .limits = &limits,
+        .conn_limits = {.request_max_bytes = 1000},
         .events = {.opened = on_opened, .request = on_request, .closed = on_closed},
         .kept_out = on_kept_out,
     };
@@ -115,7 +119,7 @@ static bool is_served(int fd)
 static void connections_are_spread_evenly(void **state)
 {
     int fds[LOOPS * 4];
-    start(0, 0);
+    start(INT_MAX, INT_MAX);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
         fds[i] = connect_from("127.0.0.1");
         assert_true(is_served(fds[i]));
@@ -162,9 +166,36 @@ static void limits_keep_connections_out(void **state)
     stop();
 }
 
+static void limits_change_while_connections_are_open(void **state)
+{
+    start(INT_MAX, INT_MAX);
+    int fds[] = {connect_from("127.0.0.1"), connect_from("127.0.0.1"), connect_from("127.0.0.2")};
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        assert_true(is_served(fds[i]));
+    atomic_store(&limits.per_ip, 1); /* what came before it counts, and stays */
+    int other = connect_from("127.0.0.2");
+    assert_false(is_served(other));
+    assert_true(is_served(fds[0]) && is_served(fds[1]));
+    close(other);
+    atomic_store(&limits.per_ip, INT_MAX);
+    atomic_store(&limits.connections, 3);
+    other = connect_from("127.0.0.3");
+    assert_false(is_served(other));
+    close(other);
+    atomic_store(&limits.connections, 4);
+    other = connect_from("127.0.0.3");
+    assert_true(is_served(other));
+    assert_int_equal(kept_out, 2);
+    close(other);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+    wait_for_connections(0);
+    stop();
+}
+
 static void without_descriptors_accepting_pauses(void **state)
 {
-    start(0, 0);
+    start(INT_MAX, INT_MAX);
     int fd = connect_from("127.0.0.1");
     assert_true(is_served(fd));
     struct rlimit before, none;
@@ -189,7 +220,7 @@ static void without_descriptors_accepting_pauses(void **state)
 
 static void closing_frees_the_port_and_keeps_connections(void **state)
 {
-    start(0, 0);
+    start(INT_MAX, INT_MAX);
     int fd = connect_from("127.0.0.1");
     assert_true(is_served(fd));
     struct host_port address = {.host = "127.0.0.1", .port = listener_port(listener)};
@@ -213,7 +244,7 @@ static void answer_held(void *arg)
 
 static void a_request_may_outlive_the_listener(void **state)
 {
-    start(0, 0);
+    start(INT_MAX, INT_MAX);
     held = NULL;
     int fd = connect_from("127.0.0.1");
     assert_int_equal(send(fd, "\0\0\0\1h", 5, MSG_NOSIGNAL), 5);
@@ -232,7 +263,7 @@ static void a_request_may_outlive_the_listener(void **state)
 
 static void a_port_in_use_is_a_problem(void **state)
 {
-    start(0, 0);
+    start(INT_MAX, INT_MAX);
     struct listener_config config = {.address = {.host = "", .port = listener_port(listener)}};
     struct listener *second = NULL;
     struct problem problem;
@@ -246,9 +277,13 @@ static void a_port_in_use_is_a_problem(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_are_spread_evenly),        cmocka_unit_test(limits_keep_connections_out),
-        cmocka_unit_test(without_descriptors_accepting_pauses), cmocka_unit_test(closing_frees_the_port_and_keeps_connections),
-        cmocka_unit_test(a_request_may_outlive_the_listener),   cmocka_unit_test(a_port_in_use_is_a_problem),
+        cmocka_unit_test(connections_are_spread_evenly),
+        cmocka_unit_test(limits_keep_connections_out),
+        cmocka_unit_test(limits_change_while_connections_are_open),
+        cmocka_unit_test(without_descriptors_accepting_pauses),
+        cmocka_unit_test(closing_frees_the_port_and_keeps_connections),
+        cmocka_unit_test(a_request_may_outlive_the_listener),
+        cmocka_unit_test(a_port_in_use_is_a_problem),
     };
     return cmocka_run_group_tests_name("net/listener", tests, NULL, NULL);
 }
