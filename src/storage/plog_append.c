@@ -78,15 +78,19 @@ enum error plog_stage(struct plog *log, enum producer_origin origin, const uint8
 
 /* ---- Rolling ---- */
 
-/* The active segment is empty and begins too far below base_offset: it goes, so that no empty one stays between others. */
+/* The active segment is empty and begins too far below base_offset: it goes, so that no empty one stays between others. The new one's name is durable with the removal of the old
+ * one: a power cut never finds neither. */
 static enum error replace_empty(struct plog *log, int64_t base_offset)
 {
     struct segment *next;
-    enum error error = plog_drop_last(log);
-    if (error == OK)
-        error = segment_create(log->fs, log->dir, base_offset, &next);
+    enum error error = segment_create(log->fs, log->dir, base_offset, &next);
+    if (error == OK) {
+        error = plog_drop_last(log);
+        if (error != OK)
+            segment_unref(next);
+    }
     if (error != OK)
-        return error == ERR_NO_SPACE ? ERR_IO : error; /* there is no active segment: the log cannot go on */
+        return error == ERR_NO_SPACE ? ERR_IO : error; /* which of the two the folder holds is not known: the next start looks */
     log->dir_unsynced = true;
     plog_add_segment(log, next);
     if (log->segment_count > 1)

@@ -45,7 +45,6 @@ struct plog {
     _Atomic bool failed;
     bool distrust_cache;
     int64_t dropped_below; /* while opening: the leader epochs say that the front was dropped up to here */
-    int remains;           /* while opening: this many segments at the front are of what was dropped */
     bool recovery_point_known; /* while opening: a checkpoint said it */
     int32_t last_batch_epoch;
     bool ends_with_own_barrier;

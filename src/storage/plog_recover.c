@@ -8,8 +8,10 @@
  *   segments from the recovery point on, after an unclean end: read from their first byte, CRC and offsets checked, cut behind the last sound batch; indexes,
  *                                 epochs, producer state and transaction index built anew. What lies behind a cut goes, and what lies behind a hole:
  *                                 above the recovery point every segment begins where the one before it ended (plog_append.c), and a power cut may have kept
- *                                 the later of two. Where segments were dropped at the front (the first leader epoch begins behind them, durably, before their names
- *                                 change) a power cut may bring back any of them, torn or with holes between: then those go, not what lies behind. Without a checkpoint (a folder copied from elsewhere) a hole is taken for compaction's
+ *                                 the later of two. Without a checkpoint (a folder copied from elsewhere) a hole is taken for compaction's
+ *   segments below the first leader epoch, after an unclean end: what was dropped at the front and came back with the power (plog_retention.c). With a hole between them or behind them
+ *                                 all of them go; without one the log starts earlier, and their indexes are built anew, since each file comes back by itself
+ *   no segment at all             the log is empty, at the log start that the checkpoint or the first leader epoch says
  *   indexes missing or damaged    that segment is read and its indexes built
  *   leader epochs missing or damaged: built from the batches
  *   snapshots missing or damaged: an older one, or none, and the batches behind it
@@ -163,12 +165,6 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
                    recovery.reason != NULL ? recovery.reason : "");
     bool hole = log->recovery_point_known && plog_segment_upper(log, index) > plog_recovery_point(log) &&
                 plog_segment_upper(log, index) != recovery.next_offset;
-    if (plog_segment_upper(log, index) <= log->dropped_below) {
-        if (recovery.cut_bytes > 0 || hole)
-            log->remains = index + 1;
-        hole = false;
-        recovery.cut_bytes = 0;
-    }
     while ((recovery.cut_bytes > 0 || hole) && log->segment_count > index + 1) {
         plog_event(log, "segment %" PRId64 " lies behind what was lost: removed",
                    segment_base_offset(log->segments[log->segment_count - 1]));
@@ -188,7 +184,8 @@ static bool needs_recovery(struct plog *log, int index, bool clean)
     int64_t recovery_point = plog_recovery_point(log);
     bool last = index + 1 == log->segment_count;
     /* A segment that ends exactly at the recovery point may have been sealed after the flush: its indexes may not be durable. */
-    if (!clean && (last || plog_segment_upper(log, index) >= recovery_point))
+    if (!clean &&
+        (last || plog_segment_upper(log, index) >= recovery_point || plog_segment_upper(log, index) <= log->dropped_below))
         return true;
     enum error error = segment_check(log->segments[index], &problem);
     if (error != OK)
@@ -208,21 +205,40 @@ static enum error reopen(struct plog *log, int index)
     return OK;
 }
 
+/* What was dropped at the front and came back with a hole. A gap proves nothing where nothing is known of durability, see above, and where compaction alone makes room; nor do epochs that
+ * are missing below messages that have none. */
+static enum error drop_remains(struct plog *log)
+{
+    int count = 0;
+    bool hole = false;
+    if (!log->recovery_point_known || (log->config.cleanup_compact && !log->config.cleanup_delete))
+        return OK;
+    for (; plog_segment_upper(log, count) <= log->dropped_below; count++) {
+        int64_t end_offset = -1;
+        enum error error = hole ? OK : segment_scan_end(log->segments[count], &end_offset);
+        if (error == UNSUPPORTED_FOR_MESSAGE_FORMAT)
+            return OK;
+        if (error != OK && error != CORRUPT_MESSAGE)
+            return error;
+        hole = hole || error == CORRUPT_MESSAGE || end_offset != plog_segment_upper(log, count);
+    }
+    if (!hole)
+        return OK;
+    plog_event(log, "%d segments below offset %" PRId64 " had been dropped and came back with holes: removed", count,
+               log->dropped_below);
+    enum error error = plog_drop_front(log, count);
+    atomic_store(&log->start_offset, MAX(plog_start_offset(log), segment_base_offset(log->segments[0])));
+    return error;
+}
+
 static enum error recover_segments(struct plog *log, bool clean, int *state_stands, struct problem *problem)
 {
-    enum error error = OK;
+    enum error error = clean ? OK : drop_remains(log);
     for (int i = 0; i < log->segment_count && error == OK; i++) {
         if (needs_recovery(log, i, clean))
             error = recover_segment(log, i, state_stands, problem);
         else if (i + 1 < log->segment_count)
             error = reopen(log, i);
-    }
-    if (error == OK && log->remains > 0) {
-        plog_event(log, "%d segments below offset %" PRId64 " had been dropped and came back with holes: removed", log->remains,
-                   log->dropped_below);
-        error = plog_drop_front(log, log->remains);
-        atomic_store(&log->start_offset, MAX(plog_start_offset(log), segment_base_offset(log->segments[0])));
-        *state_stands = 0;
     }
     if (error == OK && !segment_is_active(plog_active(log)))
         error = segment_activate(plog_active(log));
@@ -389,10 +405,12 @@ static enum error create_dir(struct plog *log)
     return error == ERR_EXISTS ? OK : error;
 }
 
-/* The first segment of a folder. Before it there is nothing to lose, and the folder's own name may not be durable, whoever created it. */
+/* The first segment of a folder. Before it there is nothing to lose, and the folder's own name may not be durable, whoever created it. Where all segments were dropped and the log start's
+ * checkpoint was not written since, the epochs know where offsets go on. */
 static enum error create_first_segment(struct plog *log)
 {
     struct segment *s;
+    atomic_store(&log->start_offset, MAX(plog_start_offset(log), log->dropped_below));
     enum error error = fs_sync_parent(log->fs, log->dir);
     if (error == OK)
         error = segment_create(log->fs, log->dir, plog_start_offset(log), &s);
@@ -425,6 +443,8 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     if (error == OK)
         error = open_topic_id(log, params->topic_id, problem);
     if (error == OK)
+        error = open_epochs(log, &epochs_lost);
+    if (error == OK)
         error = plog_open_segments(log);
     if (error == OK && log->segment_count == 0) {
         error = create_first_segment(log);
@@ -435,8 +455,6 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
         atomic_store(&log->start_offset, MAX(plog_start_offset(log), segment_base_offset(log->segments[0])));
     if (error == OK)
         error = producer_state_load_list(log->producers);
-    if (error == OK)
-        error = open_epochs(log, &epochs_lost);
     if (error == OK)
         error = recover_segments(log, clean, &state_stands, problem);
     if (error == OK)

@@ -1,9 +1,11 @@
 /* Cutting the log at its front: log start offset, retention, removal of what was dropped.
  *
- * Crash argument. A segment goes by renaming its files to .deleted, oldest first and never the active one, so what a crash leaves is a log that starts a little
- * earlier than it did; the log start checkpoint, or the next retention, takes it off again. Nothing is synced but the leader epochs, before the first rename: they begin at the new
- * log start then, which tells recovery what a hole among the old segments is (a power cut keeps any of the renames). Files that still carry .deleted are removed by
- * the next start. Readers keep what they hold: an open file outlives its name. */
+ * Crash argument. Three things are durable before the first name changes, in this order: all that lies below the new log start, and the names of the segments that stay, or a power cut
+ * that keeps the renames alone would leave no segment at all, and offsets would be given out a second time; then the leader epochs, which begin at the new log start: the mark by which
+ * recovery knows what comes back. A segment goes by renaming its files to .deleted, oldest first and never the active one, and none of the renames is synced, so a power cut brings back
+ * any of those segments, whole (they were durable) but maybe without their indexes. Do they come back without a hole, the log starts a little earlier than it did, and the log start
+ * checkpoint, or the next retention, takes them off again; with a hole, recovery does (plog_recover.c). Files that still carry .deleted are removed by the next start. Readers keep what
+ * they hold: an open file outlives its name. */
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -19,10 +21,10 @@ static void await_removal(struct plog *log, struct segment *s, int64_t delay_ms)
 
 enum error plog_drop_front(struct plog *log, int count)
 {
-    enum error error = OK;
     int dropped = 0;
     ASSERT(count < log->segment_count);
-    for (; dropped < count; dropped++) {
+    enum error error = plog_store_epochs(log); /* the mark: a full disk may have kept it from the file when the log start rose */
+    for (; error == OK && dropped < count; dropped++) {
         struct segment *s = log->segments[dropped];
         error = segment_mark_deleted(s);
         if (error != OK)
@@ -65,6 +67,11 @@ enum error plog_raise_start(struct plog *log, int64_t offset)
 {
     if (offset <= plog_start_offset(log))
         return OK;
+    if (offset > plog_recovery_point(log) || log->dir_unsynced) {
+        enum error error = plog_flush_now(log);
+        if (error != OK)
+            return error;
+    }
     atomic_store(&log->start_offset, offset);
     producer_state_on_log_start(log->producers, offset);
     mutex_lock(&log->files);

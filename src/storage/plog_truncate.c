@@ -57,6 +57,9 @@ enum error plog_truncate_to(struct plog *log, int64_t offset)
     /* The log start lies inside the batch that went: nothing is left, and a log does not end below its start. */
     if (error == OK && log->end_offset < plog_start_offset(log))
         return plog_restart_at(log, plog_start_offset(log));
+    /* The last epoch goes, and with it the mark by which recovery knows what was dropped at the front: that stays dropped first. */
+    if (error == OK && log->end_offset == plog_start_offset(log))
+        error = fs_sync_dir(log->fs, log->dir);
     if (error == OK)
         error = leader_epochs_truncate_from_end(&log->epochs, log->end_offset);
     if (error == OK)

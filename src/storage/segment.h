@@ -166,6 +166,9 @@ MUST_CHECK enum error segment_forget(struct segment *s);
  * emptied: visit adds to it with segment_append_aborted(). The segment is active afterwards; nothing is synced. visit may be NULL. */
 MUST_CHECK enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segment_visit *visit, void *arg,
                                       struct segment_recovery *ret_recovery);
+/* The offset behind the last batch, by the headers from the first byte on and without the indexes; CORRUPT_MESSAGE when the file does not end there,
+ * UNSUPPORTED_FOR_MESSAGE_FORMAT where messages older than v2 stand. For a segment that may not be as it was. */
+MUST_CHECK enum error segment_scan_end(struct segment *s, int64_t *ret_next_offset);
 /* Whether the indexes of a segment that was closed cleanly can be trusted (present, sizes, ends): ERR_CORRUPT says which not. Reads a little of each. */
 MUST_CHECK enum error segment_check(struct segment *s, struct problem *problem);
 /* Cuts off the batch that holds offset and all behind it, in log and indexes, and syncs them; the segment is active afterwards. *ret_cut_bytes may be 0. */

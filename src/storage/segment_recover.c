@@ -153,6 +153,23 @@ enum error segment_recover(struct segment *s, int64_t index_interval_bytes, segm
     return OK;
 }
 
+enum error segment_scan_end(struct segment *s, int64_t *ret_next_offset)
+{
+    struct batch_reader reader;
+    const uint8_t *header;
+    int64_t next_offset = s->base_offset;
+    enum error error = segment_reader(s, 0, BATCH_READER_SCAN_BYTES, &reader);
+    if (error != OK)
+        return error;
+    while ((error = batch_reader_next(&reader, &header)) == OK)
+        next_offset = batch_next_offset(header);
+    batch_reader_fini(&reader);
+    if (error != ERR_NOT_FOUND)
+        return error == ERR_TRUNCATED || error == ERR_TOO_LARGE ? CORRUPT_MESSAGE : error;
+    *ret_next_offset = next_offset;
+    return OK;
+}
+
 static enum error check_index(struct segment *s, enum error found, int kind, struct problem *problem)
 {
     if (found == ERR_CORRUPT || found == ERR_TRUNCATED)

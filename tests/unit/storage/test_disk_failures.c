@@ -1,4 +1,5 @@
 /* What power cuts and failing disks have shown once, each by itself. The random ones are in tests/disk. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,10 +171,22 @@ static void a_refused_append_does_not_come_back_in_place_of_its_successor(void *
     }
 }
 
-/* Segments that were dropped at the front: any of them may come back, torn or with holes between. */
+/* From the log start on every offset is there: batches here have two records. */
+static void assert_no_hole(struct log_fixture *f)
+{
+    struct buf has = {0}, expected = {0};
+    describe_batches(f, plog_start_offset(f->log), &has);
+    for (int64_t offset = plog_start_offset(f->log); offset < plog_end_offset(f->log); offset += 2)
+        buf_printf(&expected, "%s%" PRId64, expected.len > 0 ? " " : "", offset / 2 * 2);
+    assert_string_equal(buf_cstr(&has), buf_cstr(&expected));
+    buf_fini(&has);
+    buf_fini(&expected);
+}
+
+/* Segments that were dropped at the front: any of them may come back, with holes between, and each of their files by itself. */
 static void what_comes_back_at_the_front_costs_nothing_behind_it(void **state)
 {
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= 200; seed++) {
         struct world w;
         init(&w, seed);
         w.f.params.config.segment_bytes = 200;
@@ -184,6 +197,8 @@ static void what_comes_back_at_the_front_costs_nothing_behind_it(void **state)
             append_plain(&w.f, 2);
         if (seed % 2 == 0)
             assert_int_equal(plog_flush_now(w.f.log), OK);
+        if (seed % 4 == 0)
+            assert_int_equal(log_manager_checkpoint(w.manager), OK); /* what comes back lies below the recovery point */
         commit_all(&w.f);
         assert_int_equal(plog_set_start_offset(w.f.log, 17), OK);
         append_plain(&w.f, 2);
@@ -196,6 +211,38 @@ static void what_comes_back_at_the_front_costs_nothing_behind_it(void **state)
         must_open(&w);
         assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
         assert_true(plog_end_offset(w.f.log) >= 24);
+        assert_no_hole(&w.f);
+        fini(&w);
+    }
+}
+
+/* Retention took every segment, and the one that took their place was not synced by anybody else: offsets are not given out a second time. */
+static void a_log_that_was_emptied_goes_on_where_it_ended(void **state)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct world w;
+        int removed;
+        init(&w, seed);
+        w.f.params.config.segment_bytes = seed % 2 == 0 ? 200 : 20000;
+        w.f.params.config.retention_ms = 1000;
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        assert_int_equal(plog_assign_epoch(w.f.log, 1), OK);
+        for (int i = 0; i < 6; i++)
+            append_plain(&w.f, 2);
+        if (seed % 3 != 0)
+            assert_int_equal(plog_flush_now(w.f.log), OK);
+        commit_all(&w.f);
+        manual_clock_advance(&w.f.clock, 2000);
+        assert_int_equal(plog_apply_retention(w.f.log, &removed), OK);
+        assert_true(removed > 0);
+        assert_int_equal(plog_start_offset(w.f.log), 12);
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), 12);
+        assert_int_equal(plog_latest_epoch(w.f.log), 1);
+        assert_no_hole(&w.f);
         fini(&w);
     }
 }
@@ -367,6 +414,7 @@ int main(void)
         cmocka_unit_test(a_clean_end_leaves_nothing_to_recover_after_a_power_cut),
         cmocka_unit_test(a_refused_append_does_not_come_back_in_place_of_its_successor),
         cmocka_unit_test(what_comes_back_at_the_front_costs_nothing_behind_it),
+        cmocka_unit_test(a_log_that_was_emptied_goes_on_where_it_ended),
         cmocka_unit_test(an_index_that_a_killed_process_cut_stays_cut),
         cmocka_unit_test(a_flush_that_finds_no_room_is_tried_again),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
