@@ -159,7 +159,9 @@ static int64_t pick_gap(struct walk *w)
 
 void walk_make_copied(struct walk *w, int64_t end, struct model_batch *b)
 {
-    *b = (struct model_batch){.base_offset = end + pick_gap(w), .leader_epoch = pick_leader_epoch(w), .base_sequence = -1};
+    *b = (struct model_batch){.base_sequence = -1}; /* draws one by one: a seed is the same walk with every compiler */
+    b->base_offset = end + pick_gap(w);
+    b->leader_epoch = pick_leader_epoch(w);
     b->producer_id = walk_pick_producer(w);
     const struct model_producer *p = model_producer_find(&w->model.lead, b->producer_id);
     b->producer_epoch = chance(w, 3) ? (int16_t)pick(w, 4) : p != NULL ? p->epoch : (int16_t)pick(w, 2);
@@ -175,10 +177,15 @@ void walk_make_copied(struct walk *w, int64_t end, struct model_batch *b)
     } else {
         if (chance(w, 8))
             b->producer_id = b->producer_epoch = -1;
-        else
-            b->base_sequence = chance(w, 10) ? -1 : (int32_t)pick(w, 40) + (chance(w, 12) ? INT32_MAX - 40 : 0);
+        else if (chance(w, 10))
+            b->base_sequence = -1;
+        else {
+            b->base_sequence = (int32_t)pick(w, 40);
+            b->base_sequence += chance(w, 12) ? INT32_MAX - 40 : 0;
+        }
         b->transactional = b->producer_id != -1 && chance(w, 2);
-        fill_records(w, b, chance(w, 12) ? 0 : 1 + (int)pick(w, 4), chance(w, 5) ? 2 : 0);
+        int64_t most_gap = chance(w, 5) ? 2 : 0;
+        fill_records(w, b, chance(w, 12) ? 0 : 1 + (int)pick(w, 4), most_gap);
         build(w, b, chance(w, 8) ? CODEC_LZ4 : CODEC_NONE);
     }
 }

@@ -383,7 +383,8 @@ static void check_random_read(struct view *v)
         upper = chance(w, 2) ? v->x->hw : plog_last_stable_offset(v->log);
     else if (chance(w, 4))
         upper = v->x->log_start + pick(w, MIN(m->end - v->x->log_start, 2000) + 2);
-    check_read(v, offset, upper, MOST[pick(w, ARRAY_SIZE(MOST))], chance(w, 2), NULL);
+    size_t most = MOST[pick(w, ARRAY_SIZE(MOST))];
+    check_read(v, offset, upper, most, chance(w, 2), NULL);
 }
 
 static void check_whole(struct view *v)
@@ -432,8 +433,10 @@ static void check_times(struct view *v)
     struct plog_time_offset has;
     int64_t base = v->segments.base[floor_segment(v, v->x->log_start)], max = -1;
     int64_t upper = chance(w, 2) ? INT64_MAX : v->x->hw, time = w->clock.now_ms - pick(w, 6000) + 1000;
-    if (m->count > 0 && chance(w, 2))
-        time = m->batches[pick(w, m->count)].max_timestamp + pick(w, 2);
+    if (m->count > 0 && chance(w, 2)) {
+        time = m->batches[pick(w, m->count)].max_timestamp;
+        time += pick(w, 2);
+    }
     time = MAX(time, 0);
     CHECK(v, plog_offset_for_time(v->log, time, upper, &has) == OK, "the offset for a time cannot be found");
     compare_time(v, "the first record of that time", upper, has, expected_time(v, v->x->log_start, time, base));
@@ -482,13 +485,15 @@ void walk_check_fetch(struct walk *w)
     v->x = &x;
     walk_list_segments(w, &w->fs, &v->segments);
     model_replay(m, INT64_MIN, &w->full);
-    struct partition_read_params params = {.offset = m->log_start - 1 + pick(w, MIN(m->end - m->log_start, 1000) + 3),
-                                           .max_bytes = chance(w, 3) ? 200 : 1 << 20,
-                                           .min_one = chance(w, 2),
-                                           .read_committed = chance(w, 2),
-                                           .current_epoch = chance(w, 3) ? w->replica.leader_epoch - 1 + (int32_t)pick(w, 3) : -1,
-                                           .last_fetched_epoch =
-                                               chance(w, 3) ? (int32_t)pick(w, w->replica.leader_epoch + 2) : -1};
+    struct partition_read_params params = {.current_epoch = -1, .last_fetched_epoch = -1};
+    params.offset = m->log_start - 1 + pick(w, MIN(m->end - m->log_start, 1000) + 3);
+    params.max_bytes = chance(w, 3) ? 200 : 1 << 20;
+    params.min_one = chance(w, 2);
+    params.read_committed = chance(w, 2);
+    if (chance(w, 3))
+        params.current_epoch = w->replica.leader_epoch - 1 + (int32_t)pick(w, 3);
+    if (chance(w, 3))
+        params.last_fetched_epoch = (int32_t)pick(w, w->replica.leader_epoch + 2);
     struct partition_read r;
     struct arena arena;
     arena_init(&arena, 1 << 20);

@@ -358,7 +358,8 @@ static int64_t segment_upper(const struct walk *w, int index)
 static void step_set_start(struct walk *w)
 {
     struct model *m = &w->model;
-    int64_t offset = m->log_start + pick(w, MIN(m->end - m->log_start, 1000) + 2) - (chance(w, 8) ? 3 : 0);
+    int64_t offset = m->log_start + pick(w, MIN(m->end - m->log_start, 1000) + 2);
+    offset -= chance(w, 8) ? 3 : 0;
     if (m->count > 0 && chance(w, 2))
         offset = m->batches[pick(w, m->count)].last_offset;
     walk_note(w, "%" PRId64, offset);
@@ -461,7 +462,9 @@ static void step_assign_epoch(struct walk *w)
 static void step_set_hw(struct walk *w)
 {
     struct model *m = &w->model;
-    int64_t hw = chance(w, 2) ? m->end + pick(w, 2) : m->hw + pick(w, MIN(m->end - m->hw, 1000) + 1) - (chance(w, 5) ? 2 : 0);
+    bool beyond = chance(w, 2);
+    int64_t hw = beyond ? m->end + pick(w, 2) : m->hw + pick(w, MIN(m->end - m->hw, 1000) + 1);
+    hw -= !beyond && chance(w, 5) ? 2 : 0;
     walk_note(w, "%" PRId64, hw);
     plog_set_high_watermark(w->log, hw);
     m->hw = MAX(m->hw, MIN(hw, m->end));

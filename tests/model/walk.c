@@ -139,17 +139,17 @@ static struct plog_config pick_config(struct walk *w)
 {
     static const int64_t INTERVALS[] = {0, 100, 400};
     struct plog_config c = {
-        .segment_bytes = 250 + pick(w, 1500),
-        .segment_ms = chance(w, 4) ? 3000 : (int64_t)1 << 40,
-        .segment_index_bytes = chance(w, 4) ? 60 : 64 * 1024,
-        .index_interval_bytes = INTERVALS[pick(w, ARRAY_SIZE(INTERVALS))],
         .retention_ms = -1,
         .retention_bytes = -1,
         .cleanup_delete = true,
         .file_delete_delay_ms = 0,
-        .producer_id_expiration_ms = chance(w, 4) ? 4000 : INT64_MAX,
         .validate = validate_config_default(),
     };
+    c.segment_bytes = 250 + pick(w, 1500);
+    c.segment_ms = chance(w, 4) ? 3000 : (int64_t)1 << 40;
+    c.segment_index_bytes = chance(w, 4) ? 60 : 64 * 1024;
+    c.index_interval_bytes = INTERVALS[pick(w, ARRAY_SIZE(INTERVALS))];
+    c.producer_id_expiration_ms = chance(w, 4) ? 4000 : INT64_MAX;
     c.validate.log_append_time = chance(w, 6);
     return c;
 }

@@ -94,8 +94,9 @@ static enum error copied(struct world *w)
     int count = 1 + (int)pick(w, 6);
     for (int i = 0; i < count; i++) {
         offset += (int64_t)pick(w, 3);
-        make_copied(&w->f, &(struct batch_spec){.producer_id = (int64_t)pick(w, 5) - 3, .base_sequence = i, .records = 2}, offset,
-                    MAX(plog_latest_epoch(w->f.log), 0) + (int32_t)pick(w, 2), &batches);
+        int32_t epoch = MAX(plog_latest_epoch(w->f.log), 0) + (int32_t)pick(w, 2);
+        struct batch_spec spec = {.producer_id = (int64_t)pick(w, 5) - 3, .base_sequence = i, .records = 2};
+        make_copied(&w->f, &spec, offset, epoch, &batches);
         offset += 2;
     }
     enum error error = plog_append_copied(w->f.log, buf_bytes(&batches), &a, NULL);
@@ -107,7 +108,7 @@ static enum error step(struct world *w)
 {
     struct plog *log = w->f.log;
     struct plog_appended a;
-    int ignored;
+    int ignored, records;
     switch (pick(w, 16)) {
     case 0:
         return plog_flush_now(log);
@@ -143,7 +144,8 @@ static enum error step(struct world *w)
     case 12:
         return client(w, 3, 1 + (int)pick(w, 3), true);
     default:
-        return client(w, 1 + (int64_t)pick(w, 2), 1 + (int)pick(w, 4), false);
+        records = 1 + (int)pick(w, 4);
+        return client(w, 1 + (int64_t)pick(w, 2), records, false);
     }
 }
 
