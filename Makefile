@@ -36,7 +36,7 @@ sanitize: check-packages ## all tests under address+undefined, then under thread
 fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
 	@scripts/fuzz
 
-soak: check-packages ## random walks over the storage beside a model (tests/model) for SOAK_SECONDS (default 600)
+soak: check-packages ## random walks beside a model (tests/model) and lives on a failing disk (tests/disk) for SOAK_SECONDS (default 600)
 	@scripts/soak $(BUILD)/check
 
 lint: build-packages ## clang-tidy over src, with the checks of .clang-tidy
