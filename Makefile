@@ -3,7 +3,7 @@ BUILD := build
 PREFIX ?= /usr/local
 PRESET_FLAGS := -G Ninja
 
-.PHONY: lint all bench help build-packages check-packages demo check units install clean fuzz sanitize soak
+.PHONY: lint coverage all bench help build-packages check-packages tools-packages demo check units install clean fuzz sanitize soak
 
 all: build-packages $(BUILD)/build.ninja ## build build/kagamid and build/kagami (optimised, assertions on)
 	@cmake --build $(BUILD) --target kagamid kagami
@@ -16,6 +16,9 @@ build-packages:
 
 check-packages:
 	@scripts/install-packages check
+
+tools-packages:
+	@scripts/install-packages tools
 
 $(BUILD)/build.ninja: | build-packages
 	@cmake -S . -B $(BUILD) $(PRESET_FLAGS) > $(BUILD).configure.log 2>&1 || { cat $(BUILD).configure.log; exit 1; }; mv $(BUILD).configure.log $(BUILD)/
@@ -38,6 +41,9 @@ fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
 
 soak: check-packages ## random walks beside a model (tests/model) and lives on a failing disk (tests/disk) for SOAK_SECONDS (default 600)
 	@scripts/soak $(BUILD)/check
+
+coverage: tools-packages ## which lines of src the tests run, by layer and by file (COVERAGE="-L unit": only units, models, disks and corpora)
+	@scripts/coverage $(BUILD)/coverage $(COVERAGE)
 
 lint: build-packages ## clang-tidy over src, with the checks of .clang-tidy
 	@mkdir -p $(BUILD) && scripts/lint
