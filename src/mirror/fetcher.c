@@ -227,8 +227,7 @@ static void identity_known(void *arg, struct client_response *response)
                     STR_ARG(metadata->cluster_id));
     mutex_unlock(&f->m->mutex);
     if (other) {
-        fetcher_give_up_all(f, &why);
-        fetcher_send(f);
+        broken(f, &why);
         return;
     }
     f->checked = true;

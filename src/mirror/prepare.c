@@ -144,10 +144,12 @@ static void starts_known(void *arg, struct client_response *response)
             partition_list_add(&w->list, mp);
             continue;
         }
-        if (response->error == OK)
-            problem_set(&why, answer != NULL ? (enum error)answer->error_code : ERR_MALFORMED,
-                        "The source did not say where %s-%d begins: %s", mp->topic, mp->index,
-                        answer != NULL ? error_name(answer->error_code) : "no answer");
+        if (response->error == OK && answer != NULL && answer->error_code != OK)
+            problem_set(&why, (enum error)answer->error_code, "The source did not say where %s-%d begins: %s", mp->topic,
+                        mp->index, error_name(answer->error_code));
+        else if (response->error == OK)
+            problem_set(&why, ERR_MALFORMED, "The source did not say where %s-%d begins: %s", mp->topic, mp->index,
+                        answer != NULL ? "an offset below 0" : "no answer");
         mp->leader = -1;
         mirror_partition_note_trouble(mp, &why);
         link_back_off(link);

@@ -97,6 +97,15 @@ void fake_set_log_start(struct fake_source *s, struct fake_topic *t, int partiti
     mutex_unlock(&s->mutex);
 }
 
+void fake_bend(struct fake_source *s,
+               bool (*bend)(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena), void *arg)
+{
+    mutex_lock(&s->mutex);
+    s->bend = bend;
+    s->bend_arg = arg;
+    mutex_unlock(&s->mutex);
+}
+
 int fake_fetches(struct fake_source *s)
 {
     mutex_lock(&s->mutex);
@@ -290,8 +299,8 @@ static bool fetch(struct fake_source *s, const struct fetch_request *q, struct a
     return data;
 }
 
-/* Returns the frame to be sent. */
-static void answer(struct fake_source *s, struct bytes frame, struct buf *out)
+/* The frame to be sent; false: none. */
+static bool answer(struct fake_source *s, struct bytes frame, struct buf *out)
 {
     struct request_header header;
     const struct proto_api *api;
@@ -327,6 +336,7 @@ static void answer(struct fake_source *s, struct bytes frame, struct buf *out)
     default:
         fail_msg("the fake source was asked for API %d", api->key);
     }
+    bool send = s->bend == NULL || s->bend(s->bend_arg, api->key, request, response, &arena);
     enum error error = proto_encode_response(api, header.request_api_version, header.correlation_id, response, &chain);
     mutex_unlock(&s->mutex);
     assert_ok(error);
@@ -335,6 +345,7 @@ static void answer(struct fake_source *s, struct bytes frame, struct buf *out)
     assert_ok(chain_read(&chain, out));
     chain_fini(&chain);
     arena_fini(&arena);
+    return send;
 }
 
 /* ---- Sockets ---- */
@@ -360,7 +371,7 @@ static bool serve_one(struct fake_source *s, int fd)
     uint8_t *frame = mem_alloc(len + 1);
     bool ok = read_exactly(fd, frame, len);
     if (ok)
-        answer(s, (struct bytes){frame, (int64_t)len}, &out);
+        ok = answer(s, (struct bytes){frame, (int64_t)len}, &out);
     for (size_t sent = 0; ok && sent < out.len;) {
         ssize_t n = send(fd, out.data + sent, out.len - sent, MSG_NOSIGNAL);
         ok = n > 0;

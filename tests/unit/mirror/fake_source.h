@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/uuid.h"
 #include "os/mutex.h"
@@ -46,6 +47,9 @@ struct fake_source {
     char cluster_id[32];
     int16_t fetch_max; /* highest version of Fetch that it offers */
     int fetches;
+    /* Changes an honest answer before it is sent; under the mutex. NULL: all are honest. Returns false to send no answer and end the connection. */
+    bool (*bend)(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena);
+    void *bend_arg;
     int listen_fd, port;
     int fds[32];
     int wake[2];
@@ -63,5 +67,7 @@ void fake_append_plain(struct fake_source *s, struct fake_topic *t, int partitio
 void fake_truncate(struct fake_source *s, struct fake_topic *t, int partition, int64_t offset, int32_t next_epoch);
 void fake_set_log_start(struct fake_source *s, struct fake_topic *t, int partition, int64_t offset);
 int fake_fetches(struct fake_source *s);
+void fake_bend(struct fake_source *s,
+               bool (*bend)(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena), void *arg);
 
 #endif
