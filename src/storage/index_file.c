@@ -188,8 +188,10 @@ static enum error write_pending(struct index_file *x)
         return error;
     uint64_t pos = x->written * x->entry_bytes;
     error = file_pwrite(x->file, x->entries.data + pos, x->entries.len - pos, pos);
-    if (error != OK)
+    if (error != OK) {
+        x->file_bytes = UINT64_MAX; /* not known: some of it may be there, and be cut off from the log before it is tried again */
         return error;
+    }
     x->written = x->count;
     x->file_bytes = MAX(x->file_bytes, x->entries.len);
     x->unsynced = true;

@@ -6,7 +6,7 @@
  * takes another name first, durably, then the checkpoints lose its line, then it is removed.
  *
  * A failed sync: the page cache goes on to show what the medium never got, and the next sync says OK. So a failure leaves a file behind (.kagami-sync-failed), and the next start
- * reads what lies above the recovery points from the medium. It needs no sync: a power cut that takes the file takes the cache with it. */
+ * reads what lies above the recovery points from the medium. It stays until a start has opened every log. It needs no sync: a power cut that takes the file takes the cache with it. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -247,6 +247,14 @@ static enum error remove_file(struct log_manager *m, const char *name)
     return error == ERR_NOT_FOUND ? OK : error;
 }
 
+static bool all_open(const struct log_manager *m)
+{
+    for (const struct log_entry *e = m->entries; e != NULL; e = e->hh.next)
+        if (e->log == NULL)
+            return false;
+    return true;
+}
+
 static enum error load_all(struct log_manager *m, struct problem *problem)
 {
     enum error error = fs_list(m->params.fs, m->dir, visit_dir, m);
@@ -270,7 +278,7 @@ static enum error load_all(struct log_manager *m, struct problem *problem)
     if (log_manager_failed(m))
         return problem_set(problem, ERR_IO, "the folder %s cannot be used: its disk failed while the logs were opened", m->dir);
     error = log_manager_write_checkpoints(m);
-    return error == OK && m->sync_failed ? remove_file(m, SYNC_FAILED_FILE) : error;
+    return error == OK && m->sync_failed && all_open(m) ? remove_file(m, SYNC_FAILED_FILE) : error;
 }
 
 /* ---- Identity ---- */

@@ -298,6 +298,44 @@ static void after_a_failed_sync_the_next_start_reads_the_medium(void **state)
     }
 }
 
+/* A start that could not open the log has read nothing of it: what a failed sync left in the page cache is still not to be believed. */
+static void the_medium_is_read_however_many_starts_it_takes(void **state)
+{
+    int refused = 0;
+    for (uint64_t k = 1; k <= 120; k++) {
+        struct world w;
+        init(&w, k);
+        w.f.params.config.segment_bytes = 300;
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        for (int i = 0; i < 8; i++)
+            append_plain(&w.f, 2);
+        sim_disk_fail(&w.disk, SIM_SYNC, 1 + k % 8, ERR_IO, false);
+        if (plog_flush_now(w.f.log) == OK) {
+            fini(&w);
+            continue;
+        }
+        end(&w, false, false);
+        struct problem problem = {0};
+        sim_disk_fail(&w.disk, SIM_ANY, 20 + k, ERR_IO, false);
+        enum error error = open_manager(&w, &problem);
+        refused += error == OK && log_manager_get(w.manager, STR("t"), 0, &w.f.log) == KAFKA_STORAGE_ERROR;
+        if (error != OK)
+            w.manager = NULL;
+        end(&w, false, false);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        int64_t durable = plog_end_offset(w.f.log);
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), durable);
+        assert_no_hole(&w.f);
+        fini(&w);
+    }
+    assert_true(refused > 0);
+}
+
 static void a_checkpoint_that_cannot_be_read_now_stops_the_start(void **state)
 {
     struct world w;
@@ -406,6 +444,31 @@ static void an_index_that_a_killed_process_cut_stays_cut(void **state)
     }
 }
 
+/* The disk was full when the segment was sealed, and what was to be in the index went from the log before there was room. */
+static void an_index_write_that_failed_leaves_nothing_behind(void **state)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct world w;
+        struct log_fixture *f = &w.f;
+        init(&w, seed);
+        f->params.config.index_interval_bytes = 0;
+        log_fixture_open(f);
+        for (int i = 0; i < 6; i++)
+            append_plain(f, 1);
+        sim_disk_fail(&w.disk, SIM_WRITE, 1 + seed % 2, ERR_NO_SPACE, false);
+        assert_int_equal(plog_roll(f->log), ERR_NO_SPACE);
+        assert_non_null(strstr(w.disk.failed_path, "index"));
+        assert_int_equal(plog_truncate_to(f->log, 2), OK);
+        log_fixture_close(f);
+        buf_clear(&f->events);
+        log_fixture_open(f);
+        assert_string_equal(buf_cstr(&f->events), "");
+        assert_int_equal(plog_end_offset(f->log), 2);
+        log_fixture_fini(f);
+        sim_disk_fini(&w.disk);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +481,8 @@ int main(void)
         cmocka_unit_test(an_index_that_a_killed_process_cut_stays_cut),
         cmocka_unit_test(a_flush_that_finds_no_room_is_tried_again),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
+        cmocka_unit_test(the_medium_is_read_however_many_starts_it_takes),
+        cmocka_unit_test(an_index_write_that_failed_leaves_nothing_behind),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
         cmocka_unit_test(a_clean_end_that_cannot_be_read_was_none),
         cmocka_unit_test(a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service),
