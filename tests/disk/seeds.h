@@ -13,8 +13,8 @@
 #include "os/random.h"
 #include "sim_disk.h"
 
-/* KAGAMI_SEED=N: that one alone; KAGAMI_SEEDS=N: 1 to N; KAGAMI_SECONDS=S: from KAGAMI_SEED, or 1, on for S seconds; else 1 to usual. At the end of the program stands which seeds ran, or
- * what replays the one that failed. */
+/* Of the environment: from KAGAMI_SEED on (1), KAGAMI_SEEDS of them (1 when a seed is given, else usual), or for KAGAMI_SECONDS. At the end of the program stands which seeds ran, or what
+ * replays the one that failed. */
 void each_seed(uint64_t usual, void (*run)(uint64_t seed));
 
 /* What ends a life, and in what way it fails before. */

@@ -184,9 +184,10 @@ static enum error copied(struct world *w, struct one_log *l)
     struct plog_appended a;
     int64_t offset = plog_end_offset(w->f.log);
     int count = 1 + (int)pick(w, 6);
+    int32_t epoch = MAX(plog_latest_epoch(w->f.log), 0); /* never falls in a log */
     for (int i = 0; i < count; i++) {
         offset += (int64_t)pick(w, 3);
-        int32_t epoch = MAX(plog_latest_epoch(w->f.log), 0) + (int32_t)pick(w, 2);
+        epoch += (int32_t)pick(w, 2);
         struct batch_spec spec = {.producer_id = (int64_t)pick(w, 5) - 3, .base_sequence = i, .records = 2};
         make_copied(&w->f, &spec, offset, epoch, &batches);
         offset += 2;
