@@ -8,5 +8,7 @@ add_custom_command(
   DEPENDS ${schemas} ${CMAKE_SOURCE_DIR}/src/proto/generate.py ${CMAKE_SOURCE_DIR}/src/proto/schema.py ${CMAKE_SOURCE_DIR}/src/base/mirror_wire.h
   COMMENT "wire messages")
 add_custom_target(proto_messages DEPENDS ${generated})
-target_sources(kagami_proto PRIVATE ${generated})
-add_dependencies(kagami_proto proto_messages)
+foreach(kind "" ${sanitized})
+  target_sources(kagami_proto${kind} PRIVATE ${generated})
+  add_dependencies(kagami_proto${kind} proto_messages)
+endforeach()
