@@ -1,7 +1,7 @@
 /* What a Fetch answer says: in two passes. First everything in it is judged, without a change: sizes, CRC, order, epochs,
  * producer ids. Where a leader epoch or the floor of producer ids must be raised first, or an empty log made to begin inside a
- * batch, that is done for all partitions together on a worker while nothing else is fetched (it is rare). Then the next
- * request goes out, and the batches are appended straight from the response's frame. */
+ * batch, that is done for all partitions together on a worker while nothing else is fetched (it is rare). Then the batches
+ * are appended straight from the response's frame, and the next request goes out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "mirror/judge.h"
 
 #define SEEN_INTERVAL_MS 200
+#define SMALL_ANSWER_BYTES (64 * 1024)
 
 static void write_pieces(struct fetcher *f, struct client_response *kept);
 
@@ -92,11 +93,11 @@ static void fault(struct fetch_piece *piece, const struct judged *j)
 }
 
 /* Growth for sources that cut a batch short rather than send it whole. */
-static void grow_limit(struct fetch_partition *fp, int64_t partial_size)
+static void grow_limit(struct fetcher *f, struct fetch_partition *fp, int64_t partial_size)
 {
     int64_t wanted = MAX(partial_size, (int64_t)fp->max_bytes * 2);
     fp->max_bytes = (int32_t)MIN(wanted, (int64_t)INT32_MAX);
-    fp->dirty = true;
+    fetcher_mark(f, fp);
 }
 
 /* The first batch begins below our end. */
@@ -117,7 +118,7 @@ static void overlap(struct fetch_piece *piece, int64_t base)
     piece->next_offset = fp->next_offset;
 }
 
-static void judge_piece(struct fetch_piece *piece, struct bytes records)
+static void judge_piece(struct fetcher *f, struct fetch_piece *piece, struct bytes records)
 {
     struct judged j;
     judge_records(records, piece->fp->next_offset, &j);
@@ -130,7 +131,7 @@ static void judge_piece(struct fetch_piece *piece, struct bytes records)
     if (j.fault != JUDGED_SOUND)
         fault(piece, &j);
     if (j.partial_size >= 0)
-        grow_limit(piece->fp, j.partial_size);
+        grow_limit(f, piece->fp, j.partial_size);
     if (j.overlap_base >= 0)
         overlap(piece, j.overlap_base);
 }
@@ -151,7 +152,7 @@ static void judge_partition(struct fetcher *f, struct fetch_partition *fp,
                                   .max_producer_id = -1,
                                   .log_start = answer->log_start_offset};
     if (answer->records.p != NULL && answer->records.len > 0)
-        judge_piece(piece, (struct bytes){answer->records.p, answer->records.len});
+        judge_piece(f, piece, (struct bytes){answer->records.p, answer->records.len});
 }
 
 static void first_pass(struct fetcher *f, const struct fetch_response *r)
@@ -450,10 +451,23 @@ static void seen(struct fetcher *f)
     }
 }
 
-/* kept NULL: the response is still the callback's. */
-static void write_pieces(struct fetcher *f, struct client_response *kept)
+static void append_all(struct fetcher *f)
 {
     struct starts *starts = NULL;
+    for (int i = 0; i < f->piece_count; i++) {
+        if (f->pieces[i].fp != NULL)
+            append(f, &f->pieces[i], &starts);
+    }
+    if (starts != NULL)
+        mirrors_work(f->m, starts_work, starts);
+}
+
+/* kept NULL: the response is still the callback's.
+ *
+ * Small answers are appended before the next request goes out: readers here have them earlier by what sending costs, which is as much as the append. With
+ * large ones the source works on the next while we write. */
+static void write_pieces(struct fetcher *f, struct client_response *kept)
+{
     int64_t bytes = 0;
     for (int i = 0; i < f->piece_count; i++) {
         struct fetch_piece *piece = &f->pieces[i];
@@ -463,19 +477,15 @@ static void write_pieces(struct fetcher *f, struct client_response *kept)
         if (piece->next_offset != piece->fp->next_offset) {
             piece->fp->next_offset = piece->next_offset;
             piece->fp->last_epoch = piece->last_epoch;
-            piece->fp->dirty = true;
+            fetcher_mark(f, piece->fp);
         }
         if (piece->bad.code != OK)
             fetcher_hold(f, piece->fp); /* not asked for again */
     }
     fetcher_throttle(f, link_throttle_ms(f->owner, bytes));
-    fetcher_send(f);
-    for (int i = 0; i < f->piece_count; i++) {
-        if (f->pieces[i].fp != NULL)
-            append(f, &f->pieces[i], &starts);
-    }
-    if (starts != NULL)
-        mirrors_work(f->m, starts_work, starts);
+    if (bytes > SMALL_ANSWER_BYTES)
+        fetcher_send(f);
+    append_all(f);
     client_response_free(kept);
     mem_free(f->pieces);
     f->pieces = NULL;

@@ -1,5 +1,5 @@
-/* Connection, session and requests of a fetcher. One request is in flight; the next one goes out before the batches of the
- * last are written. Partitions without news cost nothing: the source keeps them in a fetch session (KIP-227), and only what
+/* Connection, session and requests of a fetcher. One request is in flight; behind a large answer the next one goes out before its batches are
+ * written. Partitions without news cost nothing: the source keeps them in a fetch session (KIP-227), and only what
  * changed is named. */
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,11 @@
 #define FETCH_VERSION_MIN 10 /* Kafka 2.1 */
 #define FETCH_VERSION_IDS 13 /* topics by id */
 
+/* A request that waits at the source cannot be told of a partition that has come meanwhile. They come in crowds, when a mirror starts or a
+ * broker takes over leaders: for so long after the last one requests wait no longer than this. */
+#define JOINING_MS 2000
+#define JOINING_WAIT_MS 20
+
 struct fetcher *fetcher_create(struct link *link, struct mirror *mirror, struct loop *loop, int32_t broker)
 {
     struct fetcher *f = mem_calloc(1, sizeof(*f));
@@ -19,6 +24,7 @@ struct fetcher *fetcher_create(struct link *link, struct mirror *mirror, struct 
     f->loop = loop;
     f->broker = broker;
     TAILQ_INIT(&f->partitions);
+    TAILQ_INIT(&f->marked);
     LIST_INIT(&f->resolving);
     arena_init(&f->forgotten_names, SIZE_MAX);
     return f;
@@ -113,13 +119,38 @@ static void forgotten_told(struct fetcher *f)
     arena_reset(&f->forgotten_names);
 }
 
+void fetcher_mark(struct fetcher *f, struct fetch_partition *fp)
+{
+    if (fp->marked)
+        return;
+    fp->marked = true;
+    f->marked_count++;
+    TAILQ_INSERT_TAIL(&f->marked, fp, in_marked);
+}
+
+static void unmark(struct fetcher *f, struct fetch_partition *fp)
+{
+    if (!fp->marked)
+        return;
+    fp->marked = false;
+    f->marked_count--;
+    TAILQ_REMOVE(&f->marked, fp, in_marked);
+}
+
 void fetcher_hold(struct fetcher *f, struct fetch_partition *fp)
 {
     if (fp->held)
         return;
     fp->held = true;
     f->held_count++;
+    unmark(f, fp); /* fetcher_resume marks it */
     forget(f, fp);
+}
+
+static void joined(struct fetcher *f, struct fetch_partition *fp)
+{
+    f->joined_ms = clock_mono_ms(f->m->params.clock);
+    fetcher_mark(f, fp);
 }
 
 void fetcher_resume(struct fetcher *f, struct fetch_partition *fp)
@@ -129,7 +160,7 @@ void fetcher_resume(struct fetcher *f, struct fetch_partition *fp)
         f->held_count--;
     }
     read_position(fp);
-    fp->dirty = true;
+    joined(f, fp);
     fetcher_send(f);
 }
 
@@ -141,6 +172,7 @@ void fetcher_drop(struct fetcher *f, struct fetch_partition *fp)
             f->pieces[i].fp = NULL;
     }
     forget(f, fp);
+    unmark(f, fp);
     f->held_count -= fp->held;
     f->partition_count--;
     TAILQ_REMOVE(&f->partitions, fp, link);
@@ -286,9 +318,16 @@ static int choose(struct fetcher *f, struct fetch_partition **out)
 {
     struct fetch_partition *fp;
     int n = 0;
-    TAILQ_FOREACH (fp, &f->partitions, link) {
-        if (!fp->held && (f->session_epoch == 0 || fp->dirty || !fp->in_session))
-            out[n++] = fp;
+    if (f->session_epoch == 0) {
+        TAILQ_FOREACH (fp, &f->partitions, link) {
+            if (!fp->held)
+                out[n++] = fp;
+        }
+    } else {
+        TAILQ_FOREACH (fp, &f->marked, in_marked) {
+            if (!fp->held)
+                out[n++] = fp;
+        }
     }
     qsort(out, (size_t)n, sizeof(*out), by_topic);
     return n;
@@ -323,7 +362,7 @@ static void fill(struct fetcher *f, struct fetch_request *request, struct arena 
             if (!chosen[i]->in_session)
                 remember(f, chosen[i]);
             chosen[i]->in_session = true;
-            chosen[i]->dirty = false;
+            unmark(f, chosen[i]);
         }
     }
 }
@@ -343,6 +382,13 @@ static void fill_forgotten(struct fetcher *f, struct fetch_request *request, str
         out->partitions = &f->forgotten[i].index;
         out->partitions_n = 1;
     }
+}
+
+static int32_t longest_wait_ms(const struct fetcher *f)
+{
+    int64_t wait_ms = f->mirror->record.config.fetch_wait_max_ms;
+    bool joining = f->joined_ms != 0 && clock_mono_ms(f->m->params.clock) - f->joined_ms < JOINING_MS;
+    return (int32_t)(joining ? MIN(wait_ms, JOINING_WAIT_MS) : wait_ms);
 }
 
 static void answered(void *arg, struct client_response *response)
@@ -374,10 +420,11 @@ void fetcher_send(struct fetcher *f)
     if (f->partition_count == f->held_count)
         return;
     arena_init(&arena, SIZE_MAX);
-    struct fetch_partition **chosen = arena_calloc(&arena, (size_t)f->partition_count, sizeof(struct fetch_partition *));
+    int room = f->session_epoch == 0 ? f->partition_count : f->marked_count;
+    struct fetch_partition **chosen = arena_calloc(&arena, (size_t)room, sizeof(struct fetch_partition *));
     proto_init(&PROTO_FETCH_REQUEST, &request);
     request.replica_id = -1;
-    request.max_wait_ms = (int32_t)config->fetch_wait_max_ms;
+    request.max_wait_ms = longest_wait_ms(f);
     request.min_bytes = (int32_t)config->fetch_min_bytes;
     request.max_bytes = (int32_t)config->fetch_max_bytes;
     request.session_id = f->session_id;
@@ -443,6 +490,7 @@ void fetcher_attach(void *arg)
     t->count++;
     TAILQ_INSERT_TAIL(&f->partitions, fp, link);
     f->partition_count++;
+    joined(f, fp);
     read_position(fp);
     if (f->conn == NULL)
         connect_to(f, a->host, a->port);

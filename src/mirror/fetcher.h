@@ -18,7 +18,7 @@ struct fetch_topic {
 };
 
 struct fetch_partition {
-    TAILQ_ENTRY(fetch_partition) link;
+    TAILQ_ENTRY(fetch_partition) link, in_marked;
     struct mirror_partition *mp; /* referenced */
     struct partition *partition; /* referenced */
     struct fetch_topic *topic;
@@ -30,7 +30,7 @@ struct fetch_partition {
     int32_t max_bytes;
     int64_t told_start; /* the source's log start that our log follows already */
     bool in_session;    /* the source's session has it */
-    bool dirty;         /* differs from what the session has */
+    bool marked;        /* differs from what the session has: the next request names it */
     uint64_t answer;    /* the last that named it */
     bool held;          /* not fetched now: a question about it is open */
     struct resolving *resolving;
@@ -67,12 +67,14 @@ struct fetcher {
     int16_t version;                     /* of Fetch */
     struct fetch_topic *by_name, *by_id; /* by_id: those that have one */
     TAILQ_HEAD(fetch_partitions, fetch_partition) partitions;
-    int partition_count, held_count;
+    struct fetch_partitions marked; /* a request costs these, and not what else the session holds */
+    int partition_count, held_count, marked_count;
     int32_t session_id, session_epoch; /* 0, 0: the next request is a full one */
     bool sent_full;
     struct forgotten *forgotten; /* names in forgotten_names */
     int forgotten_count, forgotten_room;
     struct arena forgotten_names;
+    int64_t joined_ms;       /* when a partition came last; 0: never */
     struct loop_timer pause; /* throttle */
     int64_t seen_ms;         /* when all partitions were told of the last response */
     /* A response in hand: appended at once, or after epochs and producer ids were raised. */
@@ -87,6 +89,7 @@ struct fetcher {
 void fetcher_send(struct fetcher *f); /* the next request, when there is something to ask and nothing in flight */
 /* Takes the partition out; it gets no further callback. */
 void fetcher_drop(struct fetcher *f, struct fetch_partition *fp);
+void fetcher_mark(struct fetcher *f, struct fetch_partition *fp); /* the next request names it */
 void fetcher_hold(struct fetcher *f, struct fetch_partition *fp);
 void fetcher_resume(struct fetcher *f, struct fetch_partition *fp); /* positions are read from the log */
 void fetcher_give_up(struct fetcher *f, struct fetch_partition *fp,

@@ -281,10 +281,86 @@ static void fetch_one(struct fake_topic *t, const struct fetch_request_topics_pa
     *data = *data || out->records.len > 0;
 }
 
-static bool fetch(struct fake_source *s, const struct fetch_request *q, struct arena *arena, struct fetch_response *r)
+static void remember(struct fake_topic *t, const struct fetch_request_topics_partitions *q)
+{
+    t->watched[q->partition] = (struct fake_watched){.in = true,
+                                                     .fetch_offset = q->fetch_offset,
+                                                     .told_end = -1,
+                                                     .told_start = -1,
+                                                     .current_epoch = q->current_leader_epoch,
+                                                     .last_fetched_epoch = q->last_fetched_epoch};
+}
+
+/* Takes over what the request changes in the session. False: there is no such session, and the answer says so. */
+static bool update_session(struct fake_source *s, const struct fetch_request *q, struct fetch_response *r)
+{
+    if (q->session_epoch == 0) {
+        for (int i = 0; i < s->topics_n; i++)
+            memset(s->topics[i].watched, 0, sizeof(s->topics[i].watched));
+        s->session_id++;
+        s->session_epoch = 1;
+        s->full_fetches++;
+    } else if (q->session_id != s->session_id || q->session_epoch != s->session_epoch || s->forget_session) {
+        s->forget_session = false;
+        r->error_code = FETCH_SESSION_ID_NOT_FOUND;
+        return false;
+    } else {
+        s->session_epoch++;
+    }
+    for (int i = 0; i < q->topics_n; i++) {
+        struct fake_topic *t = topic_of(s, q->topics[i].topic, &q->topics[i].topic_id);
+        for (int p = 0; t != NULL && p < q->topics[i].partitions_n; p++)
+            remember(t, &q->topics[i].partitions[p]);
+    }
+    for (int i = 0; i < q->forgotten_topics_data_n; i++) {
+        const struct fetch_request_forgotten_topics_data *gone = &q->forgotten_topics_data[i];
+        struct fake_topic *t = topic_of(s, gone->topic, &gone->topic_id);
+        for (int p = 0; t != NULL && p < gone->partitions_n; p++)
+            t->watched[gone->partitions[p]].in = false;
+    }
+    r->session_id = s->session_id;
+    return true;
+}
+
+static bool fetch_session(struct fake_source *s, const struct fetch_request *q, struct arena *arena, struct fetch_response *r)
 {
     bool data = false;
-    s->fetches++;
+    if (!update_session(s, q, r))
+        return true;
+    r->responses = fetch_response_responses_new(arena, s->topics_n);
+    for (int i = 0; i < s->topics_n; i++) {
+        struct fake_topic *t = &s->topics[i];
+        struct fetch_response_responses *out = &r->responses[r->responses_n];
+        out->partitions = fetch_response_responses_partitions_new(arena, FAKE_PARTITIONS);
+        for (int32_t p = 0; p < FAKE_PARTITIONS; p++) {
+            struct fake_watched *w = &t->watched[p];
+            struct fetch_request_topics_partitions asked = {.partition = p,
+                                                            .fetch_offset = w->fetch_offset,
+                                                            .current_leader_epoch = w->current_epoch,
+                                                            .last_fetched_epoch = w->last_fetched_epoch};
+            if (!w->in)
+                continue;
+            struct fetch_response_responses_partitions *answer = fetch_response_responses_partitions_new(arena, 1);
+            fetch_one(t->deleted ? NULL : t, &asked, answer, &data);
+            bool news = q->session_epoch == 0 || answer->error_code != OK || answer->records.len > 0 ||
+                        answer->diverging_epoch.end_offset >= 0 || answer->high_watermark != w->told_end ||
+                        answer->log_start_offset != w->told_start;
+            data = data || answer->error_code != OK || answer->diverging_epoch.end_offset >= 0;
+            w->told_end = answer->error_code == OK ? answer->high_watermark : -1;
+            w->told_start = answer->log_start_offset;
+            if (news)
+                out->partitions[out->partitions_n++] = *answer;
+        }
+        out->topic = str_of(t->name);
+        out->topic_id = t->id;
+        r->responses_n += out->partitions_n > 0;
+    }
+    return data;
+}
+
+static bool fetch_plain(struct fake_source *s, const struct fetch_request *q, struct arena *arena, struct fetch_response *r)
+{
+    bool data = false;
     r->responses = fetch_response_responses_new(arena, q->topics_n);
     r->responses_n = q->topics_n;
     for (int i = 0; i < q->topics_n; i++) {
@@ -297,6 +373,17 @@ static bool fetch(struct fake_source *s, const struct fetch_request *q, struct a
             fetch_one(t, &q->topics[i].partitions[p], &r->responses[i].partitions[p], &data);
     }
     return data;
+}
+
+/* True: it has something to say at once. */
+static bool fetch(struct fake_source *s, const struct fetch_request *q, struct arena *arena, struct fetch_response *r)
+{
+    s->fetches++;
+    s->wait_ms = q->max_wait_ms;
+    s->short_waits += q->max_wait_ms < 100;
+    for (int i = 0; i < q->topics_n; i++)
+        s->named += q->topics[i].partitions_n;
+    return s->no_sessions ? fetch_plain(s, q, arena, r) : fetch_session(s, q, arena, r);
 }
 
 /* The frame to be sent; false: none. */

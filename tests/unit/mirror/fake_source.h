@@ -32,12 +32,20 @@ struct fake_partition {
     int16_t fetch_error; /* answered in place of data */
 };
 
+/* What a fetch session (KIP-227) remembers of a partition. */
+struct fake_watched {
+    bool in;
+    int64_t fetch_offset, told_end, told_start;
+    int32_t current_epoch, last_fetched_epoch;
+};
+
 struct fake_topic {
     char name[64];
     struct uuid id;
     int partitions_n;
     bool deleted;
     struct fake_partition partitions[FAKE_PARTITIONS];
+    struct fake_watched watched[FAKE_PARTITIONS];
 };
 
 struct fake_source {
@@ -47,6 +55,12 @@ struct fake_source {
     char cluster_id[32];
     int16_t fetch_max; /* highest version of Fetch that it offers */
     int fetches;
+    int full_fetches, named; /* of these that began anew; partitions that were named in all of them */
+    int32_t wait_ms;         /* how long the last one may wait */
+    int short_waits;         /* fetches that may not wait for 100 ms */
+    /* One session at a time, of whoever began one last. */
+    bool no_sessions, forget_session; /* the next incremental fetch finds none */
+    int32_t session_id, session_epoch;
     /* Changes an honest answer before it is sent; under the mutex. NULL: all are honest. Returns false to send no answer and end the connection. */
     bool (*bend)(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena);
     void *bend_arg;

@@ -68,10 +68,127 @@ static void an_old_source_without_ids_and_diverging_epochs_works(void **state)
 {
     (void)state;
     source.fetch_max = 10;
+    source.no_sessions = true;
     struct fake_topic *t = mirrored(2, NULL);
     fake_append_plain(&source, t, 1, 2, 0);
     fixture_await_end(&f, "orders", 1, 5);
     assert_equal_logs(t, 1);
+}
+
+struct asked {
+    int fetches, full, named;
+    int32_t wait_ms;
+    int short_waits;
+};
+
+static struct asked asked_so_far(void)
+{
+    mutex_lock(&source.mutex);
+    struct asked a = {source.fetches, source.full_fetches, source.named, source.wait_ms, source.short_waits};
+    mutex_unlock(&source.mutex);
+    return a;
+}
+
+/* Until requests go out in which nothing is new any more. */
+static void await_quiet(void)
+{
+    struct asked a = asked_so_far(), b = a;
+    do {
+        a = b;
+        for (int i = 0; i < 1000 && (b = asked_so_far()).fetches < a.fetches + 3; i++)
+            usleep(2000);
+    } while (b.named != a.named);
+}
+
+static void a_request_names_what_changed_and_nothing_else(void **state)
+{
+    (void)state;
+    struct fake_topic *t = mirrored(8, NULL);
+    await_quiet();
+    struct asked before = asked_so_far();
+    for (int i = 0; i < 5; i++) {
+        fake_append_plain(&source, t, 6, 1, 0);
+        fixture_await_end(&f, "orders", 6, 4 + i);
+    }
+    await_quiet();
+    struct asked after = asked_so_far();
+    assert_int_equal(after.full, before.full);
+    assert_int_equal(after.named - before.named, 5);
+    assert_equal_logs(t, 6);
+}
+
+static int await_named_after(int named, int tries)
+{
+    int now = asked_so_far().named;
+    for (; now == named && tries > 0; tries--) {
+        usleep(5000);
+        now = asked_so_far().named;
+    }
+    return now;
+}
+
+/* Readers see what is small before the source is asked for more; what is large is written while the source works on the next. */
+static void a_small_answer_is_appended_before_the_next_request(void **state)
+{
+    (void)state;
+    struct fake_topic *t = mirrored(1, NULL);
+    struct partition *p = fixture_partition(&f, "orders", 0);
+    for (int large = 0; large < 2; large++) {
+        await_quiet();
+        struct asked before = asked_so_far();
+        assert_non_null(partition_lock(p)); /* no append goes through */
+        fake_append_plain(&source, t, 0, large ? 20000 : 2, 0);
+        int named = await_named_after(before.named, large ? 2000 : 20);
+        partition_unlock(p);
+        assert_int_equal(named - before.named, large);
+        fixture_await_end(&f, "orders", 0, large ? 20005 : 5);
+    }
+    partition_unref(p);
+    assert_equal_logs(t, 0);
+}
+
+static void a_session_that_the_source_forgot_begins_anew_with_all(void **state)
+{
+    (void)state;
+    struct fake_topic *t = mirrored(4, NULL);
+    await_quiet();
+    struct asked before = asked_so_far();
+    mutex_lock(&source.mutex);
+    source.forget_session = true;
+    mutex_unlock(&source.mutex);
+    for (int round = 0; round < 2; round++) {
+        for (int p = 0; p < 4; p++) {
+            fake_append_plain(&source, t, p, 2, 0);
+            fixture_await_end(&f, "orders", p, 5 + 2 * round);
+            assert_equal_logs(t, p);
+        }
+        await_quiet();
+    }
+    assert_int_equal(asked_so_far().full, before.full + 1);
+}
+
+/* A fetch that waits at the source knows nothing of a partition that comes meanwhile. */
+static void requests_wait_shortly_while_partitions_come(void **state)
+{
+    static const char *const SETTINGS[] = {"metadata.refresh.interval.ms", "100", "fetch.wait.max.ms", "700", NULL};
+    (void)state;
+    mirrored(1, SETTINGS);
+    struct asked a = asked_so_far(), b;
+    assert_true(a.short_waits > 0);
+    for (int i = 0; i < 2000 && a.wait_ms != 700; i++) {
+        usleep(5000);
+        a = asked_so_far();
+    }
+    assert_int_equal(a.wait_ms, 700);
+    mutex_lock(&source.mutex);
+    source.topics[0].partitions_n = 2;
+    mutex_unlock(&source.mutex);
+    b = a;
+    for (int i = 0; i < 2000 && b.short_waits == a.short_waits; i++) {
+        usleep(5000);
+        b = asked_so_far();
+    }
+    assert_true(b.short_waits > a.short_waits);
 }
 
 static void copying_goes_on_at_the_end_after_a_restart(void **state)
@@ -365,6 +482,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(batches_are_copied_as_they_are),
         TEST(an_old_source_without_ids_and_diverging_epochs_works),
+        TEST(a_request_names_what_changed_and_nothing_else),
+        TEST(a_small_answer_is_appended_before_the_next_request),
+        TEST(a_session_that_the_source_forgot_begins_anew_with_all),
+        TEST(requests_wait_shortly_while_partitions_come),
         TEST(copying_goes_on_at_the_end_after_a_restart),
         TEST(client_writes_are_refused_by_name_and_so_are_changes_of_the_topic),
         TEST(the_leader_epoch_stands_above_every_batch),
