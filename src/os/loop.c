@@ -48,7 +48,8 @@ enum error loop_create(const struct clock *clock, struct loop **ret_loop)
     LIST_INIT(&loop->hooks);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    /* Edge: each write wakes once, and nobody has to read the counter back. */
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
     if (loop->epoll_fd < 0 || loop->wake_fd < 0 || epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event) < 0) {
         enum error e = error_from_errno(errno);
         loop_destroy(loop);
@@ -151,14 +152,8 @@ static void dispatch_events(struct loop *loop)
     for (loop->event_index = 0; loop->event_index < loop->event_count;) {
         struct epoll_event event = loop->events[loop->event_index++];
         struct loop_fd *w = event.data.ptr;
-        if (event.events == 0)
-            continue; /* stopped in this round */
-        if (w == NULL) {
-            uint64_t count;
-            ssize_t n = read(loop->wake_fd, &count, sizeof(count));
-            (void)n;
-            continue;
-        }
+        if (event.events == 0 || w == NULL)
+            continue; /* stopped in this round; or woken for the mailbox */
         int events = ((event.events & EPOLLIN) != 0 ? LOOP_READ : 0) | ((event.events & EPOLLOUT) != 0 ? LOOP_WRITE : 0);
         events &= w->events; /* it may have changed since */
         events |= (event.events & (EPOLLERR | EPOLLHUP)) != 0 ? LOOP_ERROR : 0;

@@ -197,8 +197,9 @@ struct plog_aborted {
 MUST_CHECK enum error plog_read(struct plog *log, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one,
                                 struct plog_slice *ret_slice);
 void plog_slice_release(struct plog_slice *slice); /* no lock */
-/* Puts the slice on a chain (sendfile where the file has an fd, else read); the chain takes over the reference. No lock. */
-MUST_CHECK enum error plog_slice_to_chain(struct plog_slice *slice, struct chain *out);
+/* Puts the slice on a chain: up to copy_bytes as memory, which for a few kB costs less than sendfile, else as a range of the file (also as memory
+ * when the file has no fd). The chain takes over the reference; after an error it holds bytes of no meaning. No lock. */
+MUST_CHECK enum error plog_slice_to_chain(struct plog_slice *slice, size_t copy_bytes, struct chain *out);
 /* The slice's bytes behind *out. No lock. */
 MUST_CHECK enum error plog_slice_copy(const struct plog_slice *slice, struct buf *out);
 /* Aborted transactions that may touch [offset, the end of slice) for a read_committed fetch, in the arena. */

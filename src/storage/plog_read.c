@@ -68,7 +68,7 @@ static void release_segment(void *arg)
     segment_unref(arg);
 }
 
-enum error plog_slice_to_chain(struct plog_slice *slice, struct chain *out)
+enum error plog_slice_to_chain(struct plog_slice *slice, size_t copy_bytes, struct chain *out)
 {
     struct file *file;
     if (slice->segment == NULL)
@@ -77,21 +77,16 @@ enum error plog_slice_to_chain(struct plog_slice *slice, struct chain *out)
     enum error error = segment_file(slice->segment, &file);
     if (error != OK)
         return error;
-    if (file_fd(file) >= 0) {
-        chain_append_file(out, file_fd(file), slice->pos, slice->len, release_segment, slice->segment);
-        slice->segment = NULL;
-        slice->len = 0;
-        return OK;
+    if (slice->len <= copy_bytes || file_fd(file) < 0) {
+        error = file_pread_all(file, chain_extend(out, slice->len), slice->len, slice->pos);
+        if (error == OK)
+            plog_slice_release(slice);
+        return error;
     }
-    struct buf copy = {0};
-    error = plog_slice_copy(slice, &copy);
-    if (error == OK)
-        chain_append_ref(out, copy.data, copy.len, mem_free, copy.data);
-    else
-        buf_fini(&copy);
-    if (error == OK)
-        plog_slice_release(slice);
-    return error;
+    chain_append_file(out, file_fd(file), slice->pos, slice->len, release_segment, slice->segment);
+    slice->segment = NULL;
+    slice->len = 0;
+    return OK;
 }
 
 enum error plog_slice_copy(const struct plog_slice *slice, struct buf *out)

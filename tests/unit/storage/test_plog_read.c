@@ -115,7 +115,7 @@ static void what_a_cut_throws_away(void **state)
     assert_int_equal(t.records, 6);
     assert_int_equal(t.bytes, sizes[0] + sizes[1] + sizes[2]);
     assert_int_equal(t.first_timestamp, 1000);
-    assert_int_equal(t.last_timestamp, 1021); /* a record a millisecond */
+    assert_int_equal(t.last_timestamp, 1021);       /* a record a millisecond */
     assert_int_equal(plog_tail(f->log, 3, &t), OK); /* inside the second batch: all of it goes */
     assert_int_equal(t.records, 4);
     assert_int_equal(t.bytes, sizes[1] + sizes[2]);
@@ -197,11 +197,36 @@ static void chain_takes_the_slice_over(void **state)
     struct buf expected = {0}, got = {0};
     append_plain(f, 3);
     read_all(f, 0, &expected);
+    for (int copied = 0; copied < 2; copied++) { /* as a range of the file, and as memory */
+        assert_int_equal(plog_read(f->log, 0, INT64_MAX, 10000, true, &slice), OK);
+        chain_init(&chain);
+        assert_int_equal(plog_slice_to_chain(&slice, slice.len - (copied == 0), &chain), OK);
+        assert_null(slice.segment);
+        assert_int_equal(TAILQ_FIRST(&chain.pieces)->kind, copied == 0 ? CHAIN_FILE : CHAIN_OWNED);
+        if (copied != 0)
+            assert_int_equal(plog_restart_at(f->log, 0), OK);
+        buf_clear(&got);
+        assert_int_equal(chain_read(&chain, &got), OK);
+        assert_int_equal(got.len, expected.len);
+        assert_memory_equal(got.data, expected.data, got.len);
+        chain_fini(&chain);
+    }
+    buf_fini(&expected);
+    buf_fini(&got);
+}
+
+static void chain_holds_the_file_of_a_log_that_was_cut(void **state)
+{
+    struct log_fixture *f = *state;
+    struct plog_slice slice;
+    struct chain chain;
+    struct buf expected = {0}, got = {0};
+    append_plain(f, 3);
+    read_all(f, 0, &expected);
     assert_int_equal(plog_read(f->log, 0, INT64_MAX, 10000, true, &slice), OK);
     chain_init(&chain);
-    assert_int_equal(plog_slice_to_chain(&slice, &chain), OK);
-    assert_null(slice.segment);
-    assert_int_equal(plog_restart_at(f->log, 0), OK); /* the chain holds the file */
+    assert_int_equal(plog_slice_to_chain(&slice, 0, &chain), OK);
+    assert_int_equal(plog_restart_at(f->log, 0), OK);
     assert_int_equal(chain_read(&chain, &got), OK);
     assert_int_equal(got.len, expected.len);
     assert_memory_equal(got.data, expected.data, got.len);
@@ -355,6 +380,7 @@ int main(void)
         TEST(gaps_are_read_over),
         TEST(copied_batches_must_rise),
         TEST(chain_takes_the_slice_over),
+        TEST(chain_holds_the_file_of_a_log_that_was_cut),
         TEST(last_stable_offset_and_aborted_transactions),
         TEST(duplicates_are_answered_with_their_first_offset),
         TEST(offsets_by_time),
