@@ -109,15 +109,16 @@ static void worked(void *arg)
         fetcher_fail(f, fp, &why, true);
 }
 
-/* The gap is on record before the log jumps: after a crash in between the same gap is found again, and stands there once. */
+/* The gap is on record before the log jumps: after a crash in between the same gap is found again, and stands there once. It is the same when it begins below the last one's end, for
+ * nothing is copied before the jump; a crash in the midst of the jump may have left an empty log, where it seems to begin at 0. */
 static enum error record_gap(struct resolving *r, struct change *c)
 {
     struct mirrors *m = r->mp->mirror->all;
     struct mirror_partition_record *record = change_edit(c, r->mp);
     struct mirror_gap *last = record->gap_count > 0 ? &record->gaps[record->gap_count - 1] : NULL;
-    bool known = last != NULL && last->from == r->gap_from;
+    bool known = last != NULL && r->gap_from < last->to;
     if (known)
-        last->to = r->target;
+        last->to = MAX(last->to, r->target);
     else
         mirror_partition_record_add_gap(record, r->gap_from, r->target, clock_wall_ms(m->params.clock));
     enum error error = change_commit(c, &r->problem);

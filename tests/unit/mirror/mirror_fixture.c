@@ -60,7 +60,7 @@ void fixture_start(struct mirror_fixture *f)
     snprintf(f->cluster_id, sizeof(f->cluster_id), "%s", image->cluster_id_text);
     image_unref(image);
     snprintf(path, sizeof(path), "%s/logs", f->root);
-    struct log_manager_params lp = {.fs = fs_system(),
+    struct log_manager_params lp = {.fs = f->fs,
                                     .clock = CLOCK_SYSTEM,
                                     .random = random_system(),
                                     .helpers = f->helpers,
@@ -89,7 +89,13 @@ void fixture_start(struct mirror_fixture *f)
 
 void fixture_init(struct mirror_fixture *f)
 {
+    fixture_init_on(f, fs_system());
+}
+
+void fixture_init_on(struct mirror_fixture *f, struct fs *fs)
+{
     memset(f, 0, sizeof(*f));
+    f->fs = fs;
     logger_set_sink(quiet, NULL);
     strcpy(f->root, "/tmp/kagami-mirror-XXXXXX");
     assert_non_null(mkdtemp(f->root));

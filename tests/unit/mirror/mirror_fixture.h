@@ -14,6 +14,7 @@
 
 struct mirror_fixture {
     char root[64];
+    struct fs *fs; /* of the logs; the metadata are on the real disk */
     struct seeded_random random;
     struct properties properties;
     struct helpers *helpers;
@@ -28,7 +29,8 @@ struct mirror_fixture {
     struct arena arena;
 };
 
-void fixture_init(struct mirror_fixture *f); /* a new folder; started */
+void fixture_init(struct mirror_fixture *f);                   /* a new folder; started */
+void fixture_init_on(struct mirror_fixture *f, struct fs *fs); /* the same, with the logs on another file system */
 void fixture_start(struct mirror_fixture *f);
 void fixture_stop(struct mirror_fixture *f, bool clean); /* clean false: as kill -9 leaves it */
 void fixture_fini(struct mirror_fixture *f);             /* stops, removes the folder */
