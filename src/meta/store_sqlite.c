@@ -432,6 +432,14 @@ static enum error sync_folder(struct sqlite_store *s, struct problem *problem)
     return error;
 }
 
+/* What an unclean end left in the journal goes to the database and its disk, by writing it once more: a sync of the journal may have failed, and the page cache shows what the medium never got,
+ * in whose place a later power cut would bring back something older. A full disk may have no room for it, and a shell that reads the file be in its way: neither keeps us from starting. */
+static int settle_journal(sqlite3 *db)
+{
+    int rc = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return rc == SQLITE_FULL || rc == SQLITE_BUSY ? SQLITE_OK : rc;
+}
+
 static enum error open_db(struct sqlite_store *s, struct problem *problem)
 {
     int rc = sqlite3_open_v2(s->path, &s->db,
@@ -441,6 +449,8 @@ static enum error open_db(struct sqlite_store *s, struct problem *problem)
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(s->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;", NULL, NULL,
                           NULL);
+    if (rc == SQLITE_OK)
+        rc = settle_journal(s->db);
     if (rc == SQLITE_OK)
         rc = check_soundness(s->db);
     if (rc != SQLITE_OK)
