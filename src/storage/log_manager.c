@@ -438,14 +438,23 @@ static void close_one(void *arg, int i)
     e->busy = error != OK; /* told to close_clean */
 }
 
+/* A log that could not be opened after an unclean end was not recovered: the next start must not take it for clean. */
+static bool all_recovered(struct log_manager *m)
+{
+    if (m->was_clean || all_open(m))
+        return true;
+    log_manager_event(m, "the end of the folder %s does not count as clean: some of its partitions could not be opened", m->dir);
+    return false;
+}
+
 static enum error close_clean(struct log_manager *m)
 {
     int count = (int)HASH_COUNT(m->entries), n = 0;
+    bool all = all_recovered(m);
     struct loading l = {m, mem_calloc((size_t)count + 1, sizeof(struct log_entry *))};
     for (struct log_entry *e = m->entries; e != NULL; e = e->hh.next)
         l.entries[n++] = e;
     log_manager_run_all(m, count, close_one, &l);
-    bool all = true;
     for (int i = 0; i < count; i++)
         all = all && !l.entries[i]->busy;
     mem_free(l.entries);

@@ -444,6 +444,34 @@ static void an_index_that_a_killed_process_cut_stays_cut(void **state)
     }
 }
 
+/* Nobody has looked for its torn tail. */
+static void a_log_that_could_not_be_opened_makes_no_end_clean(void **state)
+{
+    int refused = 0;
+    for (uint64_t k = 1; k < 80; k++) {
+        struct world w;
+        init(&w, k);
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        append_plain(&w.f, 3);
+        end(&w, false, false);
+        struct problem problem = {0};
+        sim_disk_fail(&w.disk, SIM_ANY, k, ERR_IO, false);
+        enum error error = open_manager(&w, &problem);
+        bool out = error == OK && log_manager_get(w.manager, STR("t"), 0, &w.f.log) == KAFKA_STORAGE_ERROR;
+        if (error != OK)
+            w.manager = NULL;
+        end(&w, true, false);
+        must_open(&w);
+        if (out) {
+            refused++;
+            assert_false(log_manager_was_clean(w.manager));
+        }
+        fini(&w);
+    }
+    assert_true(refused > 0);
+}
+
 /* The disk was full when the segment was sealed, and what was to be in the index went from the log before there was room. */
 static void an_index_write_that_failed_leaves_nothing_behind(void **state)
 {
@@ -483,6 +511,7 @@ int main(void)
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
         cmocka_unit_test(the_medium_is_read_however_many_starts_it_takes),
         cmocka_unit_test(an_index_write_that_failed_leaves_nothing_behind),
+        cmocka_unit_test(a_log_that_could_not_be_opened_makes_no_end_clean),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
         cmocka_unit_test(a_clean_end_that_cannot_be_read_was_none),
         cmocka_unit_test(a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service),
