@@ -49,7 +49,7 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
 void each_seed(uint64_t usual, void (*run)(uint64_t seed))
 {
     uint64_t seconds = number_of("KAGAMI_SECONDS", 0), first = number_of("KAGAMI_SEED", 1);
-    uint64_t count = number_of("KAGAMI_SEEDS", getenv("KAGAMI_SEED") != NULL ? 1 : usual / SEEDS_DIVISOR);
+    uint64_t count = number_of("KAGAMI_SEEDS", getenv("KAGAMI_SEED") != NULL ? 1 : MAX(usual / SEEDS_DIVISOR, 1));
     int64_t end_ns = clock_mono_ns(CLOCK_SYSTEM) + (int64_t)seconds * 1000000000;
     static bool will_tell;
     if (under_way) /* of the test before */
@@ -71,7 +71,8 @@ void each_seed(uint64_t usual, void (*run)(uint64_t seed))
 
 const char *trouble_text(enum trouble trouble)
 {
-    static const char *const TEXTS[] = {"power cut", "kill", "EIO", "failed sync", "ENOSPC", "full disk", "none"};
+    static const char *const TEXTS[] = {"power cut", "kill",      "EIO",  "failed sync",
+                                        "ENOSPC",    "full disk", "none", "a sync that lies"};
     return TEXTS[trouble];
 }
 

@@ -26,6 +26,7 @@ enum trouble {
     TROUBLE_NO_SPACE, /* one operation finds no room */
     TROUBLE_FULL,     /* no room at all from some size on, until room is made */
     TROUBLE_NONE,
+    TROUBLE_LIE, /* one sync says OK and does nothing. Not among what is drawn: no storage keeps its promises then */
 };
 const char *trouble_text(enum trouble trouble);
 

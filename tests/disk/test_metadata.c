@@ -2,6 +2,7 @@
  * See README.md. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -52,6 +53,8 @@ static enum error commit(struct world *w, struct problem *problem)
     }
     enum error error = meta_store_commit(w->store, &txn, NULL, problem);
     meta_txn_fini(&txn);
+    if (getenv("SIM_DISK_TRACE") != NULL)
+        fprintf(stderr, "commit %" PRId64 ": %s\n", w->tried, error_name(error));
     if (error == OK)
         w->acknowledged = w->tried;
     return error;

@@ -54,6 +54,9 @@ static enum error operation(struct sim_disk *d, enum sim_op op, const char *path
 {
     if (d->paused)
         return OK;
+    const char *trace = getenv("SIM_DISK_TRACE");
+    if (trace != NULL && strcmp(trace, "all") == 0 && op != SIM_READ)
+        fprintf(stderr, "sim_disk: operation %d on %s\n", op, path);
     bool gone = d->fail_all_after && d->failed_op != 0;
     if (gone && op != SIM_READ)
         return d->fail_with;
@@ -61,9 +64,18 @@ static enum error operation(struct sim_disk *d, enum sim_op op, const char *path
         return OK;
     d->failed_op = op;
     snprintf(d->failed_path, sizeof(d->failed_path), "%s", path);
-    if (getenv("SIM_DISK_TRACE") != NULL)
+    if (trace != NULL)
         fprintf(stderr, "sim_disk: operation %d on %s fails\n", op, path);
     return d->fail_with;
+}
+
+/* *ret_lies: it says OK and does nothing, what was to be synced waits on. */
+static enum error sync_operation(struct sim_disk *d, enum sim_op op, const char *path, bool *ret_lies)
+{
+    bool before = d->failed_op != 0;
+    enum error error = operation(d, op, path);
+    *ret_lies = error == OK && d->fail_with == OK && !before && d->failed_op != 0;
+    return error;
 }
 
 void sim_disk_fail(struct sim_disk *d, int kinds, uint64_t at, enum error with, bool all_after)
@@ -369,10 +381,11 @@ static enum error sim_sync(struct file *f)
     if (d->on_sync != NULL)
         d->on_sync(d->on_sync_arg, file->path);
     mutex_lock(&d->mutex);
-    enum error error = operation(d, SIM_SYNC, file->path);
-    if (error == OK)
+    bool lies = false;
+    enum error error = sync_operation(d, SIM_SYNC, file->path, &lies);
+    if (error == OK && !lies)
         settle_file(file->inode, FATE_ALL, d->random);
-    else if (!d->fail_all_after)
+    else if (error != OK && !d->fail_all_after)
         settle_file(file->inode, (enum fate)random_below(d->random, FATES),
                     d->random); /* and the rest is lost without another word */
     mutex_unlock(&d->mutex);
@@ -553,8 +566,9 @@ static enum error sim_sync_dir(struct fs *fs, const char *path)
     struct sim_disk *d = (struct sim_disk *)fs;
     mutex_lock(&d->mutex);
     struct sim_inode *dir = find_inode(d, path);
-    enum error error = dir == NULL || !dir->is_dir ? ERR_NOT_FOUND : operation(d, SIM_SYNC_DIR, path);
-    if (error == OK)
+    bool lies = false;
+    enum error error = dir == NULL || !dir->is_dir ? ERR_NOT_FOUND : sync_operation(d, SIM_SYNC_DIR, path, &lies);
+    if (error == OK && !lies)
         settle_dir(dir, FATE_ALL, d->random);
     mutex_unlock(&d->mutex);
     return error;
@@ -661,6 +675,8 @@ static void find_again(struct sim_disk *d, struct sim_inode *inode)
 void sim_disk_power_cut(struct sim_disk *d)
 {
     ASSERT(d->open_files == 0);
+    if (getenv("SIM_DISK_TRACE") != NULL)
+        fprintf(stderr, "sim_disk: power cut\n");
     enum fate names = (enum fate)random_below(d->random, FATES);
     for (struct sim_inode *inode = d->inodes; inode != NULL; inode = inode->next) {
         inode->links = 0;

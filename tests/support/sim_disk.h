@@ -50,7 +50,7 @@ struct sim_disk {
 
 void sim_disk_init(struct sim_disk *d, struct random_source *random);
 void sim_disk_fini(struct sim_disk *d);
-/* The chosen operation fails from now on: the next one is number 1. */
+/* The chosen operation fails from now on: the next one is number 1. With OK, of syncs only: it says so and does nothing. */
 void sim_disk_fail(struct sim_disk *d, int kinds, uint64_t at, enum error with, bool all_after);
 bool sim_disk_has_failed(struct sim_disk *d);
 /* Nothing fails any more; what is written stays as it is: kill -9. */
