@@ -55,7 +55,9 @@ void out_end(void);
 
 enum { PRODUCE_VERSION = 7, FETCH_VERSION = 11 };
 
-int connect_to(const char *address); /* blocking, no delay */
+enum { NO_ANSWER_SECONDS = 30 }; /* whoever waits longer gives up and says so */
+
+int connect_to(const char *address); /* blocking, no delay, receives time out */
 void send_all(int fd, const void *data, size_t len);
 void receive_all(int fd, void *data, size_t len);
 
@@ -74,11 +76,11 @@ int64_t list_offset(int fd, const char *topic, int32_t partition, int64_t time);
 
 /* Fetch */
 struct fetch_want {
-    const char *topic;
     int32_t max_wait_ms, min_bytes, max_bytes;
     int32_t session_id, session_epoch; /* 0 and -1: no session */
 };
-void fetch_begin(struct buf *b, const struct fetch_want *want, int32_t partitions);
+void fetch_begin(struct buf *b, const struct fetch_want *want, int32_t topics);
+void fetch_topic(struct buf *b, const char *topic, int32_t partitions);
 void fetch_partition(struct buf *b, int32_t index, int64_t offset, int32_t max_bytes);
 void fetch_end(struct buf *b);
 
@@ -90,7 +92,6 @@ struct template
 {
     struct buf batch;
     int32_t records;
-    size_t value_pos; /* of the first record's value in an uncompressed batch */
     uint32_t base_crc, bit_crc[32];
 };
 void template_init(struct template *t, const char *codec, int32_t records, int32_t record_bytes, int64_t producer_id,
@@ -104,6 +105,7 @@ void template_header(const struct template *t, int32_t sequence, uint8_t *out);
 void run_produce(const struct args *a);
 void run_consume(const struct args *a);
 void run_fetch_file(const struct args *a);
+void run_await(const struct args *a);
 void run_disk(const struct args *a);
 void run_sendfile(const struct args *a);
 void run_lag(const struct args *a);

@@ -16,7 +16,7 @@ struct consumer {
     const char *topic;
     struct fetch_want want;
     int32_t partition_bytes;
-    bool sessions, wrap;
+    bool sessions, wrap, once;
     int64_t bytes_max, requests_max;
     _Atomic int64_t bytes, requests, empty;
     atomic_bool finished;
@@ -26,6 +26,7 @@ struct position {
     int32_t index;
     int64_t offset;
     bool moved; /* the session does not know it yet */
+    bool ended; /* with --once: read to its end */
 };
 
 struct reader {
@@ -33,7 +34,7 @@ struct reader {
     pthread_t thread;
     int fd;
     struct position *positions; /* of my partitions, by index / step */
-    int32_t count, step;
+    int32_t count, step, unended;
     int32_t session_id, session_epoch;
     struct buf request;
     uint8_t in[65536];
@@ -53,7 +54,7 @@ static const uint8_t *take(struct reader *r, size_t len)
         while (r->in_len < len) {
             ssize_t n = recv(r->fd, r->in + r->in_len, MIN(sizeof(r->in) - r->in_len, r->frame_left - r->in_len), 0);
             if (n <= 0)
-                die("the broker closed the connection");
+                die(n == 0 ? "the broker closed the connection" : "no answer: %m");
             r->in_len += (size_t)n;
         }
     }
@@ -70,7 +71,7 @@ static void drop(struct reader *r, size_t len)
     for (len -= here; len > 0;) {
         ssize_t n = recv(r->fd, NULL, len, MSG_TRUNC);
         if (n <= 0)
-            die("the broker closed the connection");
+            die(n == 0 ? "the broker closed the connection" : "no answer: %m");
         len -= (size_t)n;
         r->frame_left -= (size_t)n;
     }
@@ -86,7 +87,9 @@ static void ask(struct reader *r)
     struct fetch_want want = c->want;
     want.session_id = r->session_id;
     want.session_epoch = !c->sessions ? -1 : r->session_epoch;
-    fetch_begin(&r->request, &want, count);
+    fetch_begin(&r->request, &want, count > 0 ? 1 : 0);
+    if (count > 0)
+        fetch_topic(&r->request, c->topic, count);
     for (int32_t i = 0; i < r->count; i++) {
         struct position *p = &r->positions[i];
         if (all || p->moved)
@@ -120,7 +123,12 @@ static void take_partition(struct reader *r)
         drop(r, (size_t)len - BATCH_OVERHEAD);
     } else if (len > 0)
         drop(r, (size_t)len);
-    if (position->offset >= high_watermark && c->wrap) { /* once more from the beginning */
+    if (position->offset < high_watermark)
+        return;
+    if (c->once) {
+        r->unended -= position->ended ? 0 : 1;
+        position->ended = true;
+    } else if (c->wrap) { /* once more from the beginning */
         position->offset = 0;
         position->moved = true;
     }
@@ -155,7 +163,7 @@ static void *run(void *arg)
 {
     struct reader *r = arg;
     struct consumer *c = r->consumer;
-    while (!atomic_load(&c->finished)) {
+    while (!atomic_load(&c->finished) && r->unended > 0) {
         int64_t start = now_ns();
         ask(r);
         take_answer(r);
@@ -179,19 +187,20 @@ static void open_reader(struct reader *r, struct consumer *c, int index, int rea
         p->index = i;
         p->offset = list_offset(r->fd, c->topic, i, arg_int(c->args, "end", 0) != 0 ? -1 : -2);
     }
+    r->unended = r->count;
 }
 
 void run_consume(const struct args *a)
 {
     struct consumer c = {.args = a,
                          .topic = arg_needed(a, "topic"),
-                         .want = {.topic = arg_needed(a, "topic"),
-                                  .max_wait_ms = (int32_t)arg_int(a, "wait-ms", 100),
+                         .want = {.max_wait_ms = (int32_t)arg_int(a, "wait-ms", 100),
                                   .min_bytes = (int32_t)arg_int(a, "min-bytes", 1),
                                   .max_bytes = (int32_t)arg_int(a, "max-bytes", 10485760)},
                          .partition_bytes = (int32_t)arg_int(a, "partition-bytes", 1048576),
                          .sessions = arg_int(a, "sessions", 1) != 0,
                          .wrap = arg_int(a, "end", 0) == 0,
+                         .once = arg_int(a, "once", 0) != 0,
                          .bytes_max = arg_int(a, "bytes", 0),
                          .requests_max = arg_int(a, "requests", 0)};
     int count = (int)arg_int(a, "connections", 1);

@@ -40,7 +40,8 @@ static void round_trip(struct copy *c, const struct fetch_want *want)
 {
     struct fetch_want all = *want;
     all.max_bytes = want->max_bytes * MIN(c->partitions, 10);
-    fetch_begin(&c->request, &all, c->partitions);
+    fetch_begin(&c->request, &all, 1);
+    fetch_topic(&c->request, c->topic, c->partitions);
     int32_t begin = (int32_t)(c->file_pos / 1048576 % (uint64_t)c->partitions); /* not always the same ones first */
     for (int32_t i = 0; i < c->partitions; i++) {
         int32_t n = (begin + i) % c->partitions;
@@ -72,8 +73,7 @@ static void round_trip(struct copy *c, const struct fetch_want *want)
 void run_fetch_file(const struct args *a)
 {
     struct copy c = {.topic = arg_needed(a, "topic"), .partitions = (int32_t)arg_int(a, "partitions", 1)};
-    struct fetch_want want = {.topic = c.topic,
-                              .max_wait_ms = 100,
+    struct fetch_want want = {.max_wait_ms = 100,
                               .min_bytes = 1,
                               .max_bytes = (int32_t)arg_int(a, "max-bytes", 1048576),
                               .session_epoch = -1};

@@ -15,6 +15,14 @@
 #include "bench.h"
 #include "codec/record_batch.h"
 
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* ---- disk ---- */
 
 void run_disk(const struct args *a)
@@ -49,28 +57,50 @@ void run_disk(const struct args *a)
 
 /* ---- sendfile ---- */
 
-struct pump {
-    int socket, file;
-    int64_t file_bytes, bytes;
-    size_t piece;
-    int64_t cpu_ns;
+struct loop {
+    int files[1024], count;
+    int64_t file_bytes, bytes; /* of each file; of each connection */
+    int64_t piece;
+    int connections;
+};
+
+struct pump { /* one connection: it sends from every so-many-th file in turn */
+    const struct loop *loop;
+    pthread_t sender, receiver;
+    int pair[2], index;
+    int64_t got, cpu_ns;
 };
 
 static void *pump(void *arg)
 {
     struct pump *p = arg;
-    int64_t sent = 0;
-    while (sent < p->bytes) {
-        off_t pos = sent % p->file_bytes;
-        ssize_t n = sendfile(p->socket, p->file, &pos, (size_t)MIN((int64_t)p->piece, p->file_bytes - pos));
+    const struct loop *l = p->loop;
+    int step = l->count >= l->connections ? l->connections : 1, file = step == 1 ? 0 : p->index;
+    int64_t sent = 0, at = 0;
+    while (sent < l->bytes) {
+        off_t pos = at;
+        ssize_t n = sendfile(p->pair[0], l->files[file], &pos, (size_t)MIN(MIN(l->piece, l->file_bytes - at), l->bytes - sent));
         if (n <= 0)
             die("sendfile: %m");
         sent += n;
+        file += step;
+        if (file >= l->count) { /* the next piece of all of them */
+            file = step == 1 ? 0 : p->index;
+            at = pos >= l->file_bytes ? 0 : pos;
+        }
     }
-    shutdown(p->socket, SHUT_WR);
+    shutdown(p->pair[0], SHUT_WR);
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     p->cpu_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return NULL;
+}
+
+static void *drain(void *arg)
+{
+    struct pump *p = arg;
+    for (ssize_t n; (n = recv(p->pair[1], NULL, 16 << 20, MSG_TRUNC)) > 0;)
+        p->got += n;
     return NULL;
 }
 
@@ -87,36 +117,66 @@ static void connect_pair(int pair[2])
     close(listener);
 }
 
+/* Unlinked at once: nothing stays behind, however this ends. */
+static int make_file(const char *path, int64_t bytes, bool cold)
+{
+    static uint8_t block[1 << 20];
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        die("%s: %m", path);
+    unlink(path);
+    for (int64_t at = 0; at < bytes;) {
+        ssize_t n = pwrite(fd, block, (size_t)MIN((int64_t)sizeof(block), bytes - at), at);
+        if (n <= 0)
+            die("%s: %m", path);
+        at += n;
+    }
+    if (cold && (fdatasync(fd) != 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0))
+        die("%s: %m", path);
+    return fd;
+}
+
 void run_sendfile(const struct args *a)
 {
-    struct pump p = {.file_bytes = arg_int(a, "file-bytes", 256 << 20), .piece = (size_t)arg_int(a, "piece", 1 << 20)};
-    p.bytes = arg_int(a, "bytes", p.file_bytes * 8);
-    p.file = open(arg_needed(a, "file"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    static uint8_t block[1 << 20];
-    for (int64_t at = 0; at < p.file_bytes; at += (int64_t)sizeof(block))
-        if (pwrite(p.file, block, sizeof(block), at) != (ssize_t)sizeof(block))
-            die("%s: %m", arg_needed(a, "file"));
-    int pair[2];
-    connect_pair(pair);
-    p.socket = pair[0];
-    pthread_t thread;
+    bool cold = arg_int(a, "cold", 0) != 0;
+    int64_t file_bytes = arg_int(a, "file-bytes", 256 << 20);
+    struct loop l = {.count = (int)arg_int(a, "files", 1), .piece = arg_int(a, "piece", 1 << 20), .connections = (int)arg_int(a, "connections", 1)};
+    if (l.count < 1 || l.count > (int)ARRAY_SIZE(l.files) || l.connections < 1)
+        die("--files 1 to %zu, --connections from 1 on", ARRAY_SIZE(l.files));
+    allow_many_files();
+    l.file_bytes = file_bytes / l.count;
+    l.bytes = cold ? l.file_bytes * l.count / l.connections : arg_int(a, "bytes", file_bytes * 8) / l.connections;
+    for (int i = 0; i < l.count; i++)
+        l.files[i] = make_file(arg_needed(a, "file"), l.file_bytes, cold);
+    struct pump *pumps = mem_calloc((size_t)l.connections, sizeof(*pumps));
+    for (int i = 0; i < l.connections; i++) {
+        pumps[i] = (struct pump){.loop = &l, .index = i};
+        connect_pair(pumps[i].pair);
+    }
     struct measure m;
+    int64_t got = 0, cpu_ns = 0;
     measure_start(&m, 0);
-    if (pthread_create(&thread, NULL, pump, &p) != 0)
-        die("no thread");
-    int64_t got = 0;
-    for (ssize_t n; (n = recv(pair[1], NULL, 16 << 20, MSG_TRUNC)) > 0;)
-        got += n;
+    for (int i = 0; i < l.connections; i++)
+        if (pthread_create(&pumps[i].sender, NULL, pump, &pumps[i]) != 0 ||
+            pthread_create(&pumps[i].receiver, NULL, drain, &pumps[i]) != 0)
+            die("no thread");
+    for (int i = 0; i < l.connections; i++)
+        pthread_join(pumps[i].receiver, NULL);
     measure_stop(&m);
-    pthread_join(thread, NULL);
+    for (int i = 0; i < l.connections; i++) {
+        pthread_join(pumps[i].sender, NULL);
+        got += pumps[i].got;
+        cpu_ns += pumps[i].cpu_ns;
+        close(pumps[i].pair[0]);
+        close(pumps[i].pair[1]);
+    }
     out_begin();
     out_measure(&m, (double)got);
-    out_number("cpu_s_gb", (double)p.cpu_ns / (double)got); /* of the sending side */
+    out_number("cpu_s_gb", (double)cpu_ns / (double)got); /* of the sending side */
     out_end();
-    close(pair[0]);
-    close(pair[1]);
-    close(p.file);
-    unlink(arg_needed(a, "file"));
+    for (int i = 0; i < l.count; i++)
+        close(l.files[i]);
+    mem_free(pumps);
 }
 
 /* ---- idle connections ---- */
@@ -138,10 +198,7 @@ static double rss_kb(int pid)
 void run_connections(const struct args *a)
 {
     int count = (int)arg_int(a, "count", 1000), pid = (int)arg_int(a, "pid", 0);
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    allow_many_files();
     int *fds = mem_calloc((size_t)count, sizeof(int));
     struct buf request = {0}, answer = {0};
     double before = rss_kb(pid), opened;

@@ -241,14 +241,14 @@ static void read_in(struct producer *p, struct link *l)
 static void wait_and_work(struct producer *p)
 {
     struct epoll_event events[64];
-    struct timespec timeout = {5, 0};
+    struct timespec timeout = {NO_ANSWER_SECONDS, 0};
     if (p->rate > 0 && !p->finished) {
         int64_t left = MAX(p->next_due_ns - now_ns(), 0);
         timeout = (struct timespec){left / 1000000000, left % 1000000000};
     }
     int n = epoll_pwait2(p->epoll_fd, events, 64, &timeout, NULL);
     if (n == 0 && p->rate == 0)
-        die("no answer for 5 s, %lld requests wait", (long long)p->unanswered);
+        die("no answer for %d s, %lld requests wait", NO_ANSWER_SECONDS, (long long)p->unanswered);
     for (int i = 0; i < n; i++) {
         struct link *l = events[i].data.ptr;
         if ((events[i].events & ~(uint32_t)EPOLLOUT) != 0)

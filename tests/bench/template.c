@@ -50,7 +50,6 @@ void template_init(struct template *t, const char *codec, int32_t records, int32
     *t = (struct template){.records = records};
     if (batch_builder_finish(&builder, &t->batch) != OK)
         die("the batch cannot be built");
-    t->value_pos = t->batch.len - value.len - 1; /* one record: its value and an empty list of headers end the batch */
     buf_fini(&value);
     batch_builder_fini(&builder);
     uint8_t *sequence = t->batch.data + BATCH_POS_BASE_SEQUENCE;

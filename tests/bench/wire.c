@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -33,6 +34,7 @@ int connect_to(const char *address)
     if (fd < 0)
         die("cannot connect to %s: %m", address);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){NO_ANSWER_SECONDS, 0}, sizeof(struct timeval));
     return fd;
 }
 
@@ -54,7 +56,7 @@ void receive_all(int fd, void *data, size_t len)
     while (len > 0) {
         ssize_t n = recv(fd, p, len, 0);
         if (n <= 0)
-            die("the broker closed the connection");
+            die(n == 0 ? "the broker closed the connection" : "no answer: %m");
         p += n;
         len -= (size_t)n;
     }
@@ -155,7 +157,7 @@ int64_t list_offset(int fd, const char *topic, int32_t partition, int64_t time)
     return offset;
 }
 
-void fetch_begin(struct buf *b, const struct fetch_want *want, int32_t partitions)
+void fetch_begin(struct buf *b, const struct fetch_want *want, int32_t topics)
 {
     frame_begin(b, API_FETCH_KEY, FETCH_VERSION, 1);
     add_i32(b, -1); /* replica id: a consumer */
@@ -165,11 +167,13 @@ void fetch_begin(struct buf *b, const struct fetch_want *want, int32_t partition
     add_i8(b, 0); /* isolation */
     add_i32(b, want->session_id);
     add_i32(b, want->session_epoch);
-    add_i32(b, partitions > 0 ? 1 : 0);
-    if (partitions > 0) {
-        add_string(b, want->topic);
-        add_i32(b, partitions);
-    }
+    add_i32(b, topics);
+}
+
+void fetch_topic(struct buf *b, const char *topic, int32_t partitions)
+{
+    add_string(b, topic);
+    add_i32(b, partitions);
 }
 
 void fetch_partition(struct buf *b, int32_t index, int64_t offset, int32_t max_bytes)

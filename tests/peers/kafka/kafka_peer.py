@@ -16,6 +16,8 @@ import uuid
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOME = os.environ.get("KAFKA_PEER_HOME") or os.path.expanduser("~/.cache/kafka-peer")
 JARS = os.path.join(HOME, "kafka")
+POMS = {"kafka": "pom.xml", "mirror-maker": "mirror-maker.pom.xml"} # what can be fetched: a folder of HOME each
+MIRROR_MAKER = "org.apache.kafka.connect.mirror.MirrorMaker"
 
 # Short-lived JVMs: no time for the second compiler, no threads for the collector.
 TOOL_OPTIONS = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -46,9 +48,10 @@ class KafkaFailed(Exception):
     pass
 
 
-def install():
+def install(what="kafka"):
     """Fetches the jars, once. Several processes may call it at the same time. Raises NoKafka."""
-    if os.path.exists(os.path.join(JARS, ".done")):
+    jars = os.path.join(HOME, what)
+    if os.path.exists(os.path.join(jars, ".done")):
         if not shutil.which("java"):
             raise NoKafka("java is not installed")
         return
@@ -58,29 +61,34 @@ def install():
     os.makedirs(HOME, exist_ok=True)
     with open(os.path.join(HOME, ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.exists(os.path.join(JARS, ".done")):
+        if os.path.exists(os.path.join(jars, ".done")):
             return
-        work = os.path.join(HOME, "kafka.work")
+        work = os.path.join(HOME, what + ".work")
         os.makedirs(work, exist_ok=True)
-        shutil.copyfile(os.path.join(HERE, "pom.xml"), os.path.join(work, "pom.xml"))
-        done = subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={JARS}",
+        shutil.copyfile(os.path.join(HERE, POMS[what]), os.path.join(work, "pom.xml"))
+        done = subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}",
                                "-DincludeScope=runtime"], cwd=work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
-            raise NoKafka("Maven could not fetch Kafka's jars:\n" + done.stdout[-2000:])
-        open(os.path.join(JARS, ".done"), "w").close()
+            raise NoKafka(f"Maven could not fetch the jars of {what}:\n" + done.stdout[-2000:])
+        open(os.path.join(jars, ".done"), "w").close()
 
 
-def available():
-    """None, or why there is no real Kafka here."""
+def available(what="kafka"):
+    """None, or why there is no real Kafka (or no MirrorMaker 2) here."""
     try:
-        install()
+        install(what)
     except NoKafka as why:
         return str(why)
     return None
 
 
-def classpath():
-    return os.path.join(JARS, "*")
+def classpath(what="kafka"):
+    return os.path.join(HOME, what, "*")
+
+
+def mirror_maker_command(properties, *options):
+    """MirrorMaker 2 as a process of its own, with the clusters and flows of that file. options: of the JVM."""
+    return ["java", *options, "-cp", classpath("mirror-maker"), MIRROR_MAKER, properties]
 
 
 def tool_command(name, *args):
@@ -178,10 +186,8 @@ class Kafka:
             f.writelines(f"{key}={value}\n" for key, value in lines.items())
         return path
 
-    def start(self, timeout=120):
-        install()
-        if self.pid():
-            raise KafkaFailed(f"a Kafka runs in {self.folder} already")
+    def format(self):
+        """What start() does with an empty folder first. The path of server.properties."""
         os.makedirs(self.folder, exist_ok=True)
         properties = self._write_properties()
         meta = os.path.join(self.data, "meta.properties")
@@ -193,6 +199,13 @@ class Kafka:
                                    self.cluster_id, "-c", properties], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if done.returncode != 0:
                 raise KafkaFailed(f"cannot format {self.folder}:\n{done.stdout}")
+        return properties
+
+    def start(self, timeout=120):
+        install()
+        if self.pid():
+            raise KafkaFailed(f"a Kafka runs in {self.folder} already")
+        properties = self.format()
         with open(os.path.join(self.folder, "out.log"), "ab") as out:
             self._process = subprocess.Popen(["java", *BROKER_OPTIONS, "-cp", classpath(), "kafka.Kafka", properties],
                                              stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
@@ -207,7 +220,7 @@ class Kafka:
             if time.monotonic() > deadline:
                 self.kill()
                 raise KafkaFailed(f"no answer on port {self.port} within {timeout} s; see {self.folder}/out.log")
-            time.sleep(0.1)
+            time.sleep(0.03)
         return self
 
     def _end(self, number, timeout):
