@@ -47,7 +47,7 @@ void samples_fini(struct samples *s);
 /* One line of JSON. */
 void out_begin(void);
 void out_number(const char *name, double value);
-void out_measure(const struct measure *m, double bytes); /* seconds, mb_s, cpu_s, cpu_s_gb, own_cpu_s_gb */
+void out_measure(const struct measure *m, double bytes); /* seconds, moved_mb, mb_s, cpu_s, cpu_s_gb, own_cpu_s_gb */
 void out_samples(const char *prefix, struct samples *s); /* PREFIX_p50_ms, p99, p999, max */
 void out_end(void);
 

@@ -38,7 +38,8 @@ class Bench:
         return max(int(count * min(self.scale, 1)), 10)
 
     def seconds(self, limit):
-        return limit * max(self.scale, 1)
+        """A time limit, wider where more has to be done or others work here too."""
+        return limit * max(self.scale, 1) * max(os.getloadavg()[0] / os.cpu_count(), 1)
 
     def path(self, name):
         os.makedirs(self.folder, exist_ok=True)

@@ -21,7 +21,7 @@ struct lag;
 
 struct reader {
     const struct lag *l;
-    int fd; /* -1: none */
+    int fd;                  /* -1: none */
     int32_t idle_partitions; /* of idle_topic, in its session */
     int64_t next_offset;
     int64_t *seen_ns; /* by batch */

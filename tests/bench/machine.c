@@ -140,7 +140,9 @@ void run_sendfile(const struct args *a)
 {
     bool cold = arg_int(a, "cold", 0) != 0;
     int64_t file_bytes = arg_int(a, "file-bytes", 256 << 20);
-    struct loop l = {.count = (int)arg_int(a, "files", 1), .piece = arg_int(a, "piece", 1 << 20), .connections = (int)arg_int(a, "connections", 1)};
+    struct loop l = {.count = (int)arg_int(a, "files", 1),
+                     .piece = arg_int(a, "piece", 1 << 20),
+                     .connections = (int)arg_int(a, "connections", 1)};
     if (l.count < 1 || l.count > (int)ARRAY_SIZE(l.files) || l.connections < 1)
         die("--files 1 to %zu, --connections from 1 on", ARRAY_SIZE(l.files));
     allow_many_files();

@@ -24,10 +24,12 @@ static const struct {
      "--server H:P --topic T [--partitions 1] --total OFFSETS [--bytes N (in all)] [--pid P] [--broker-pid P]: a copy to be "
      "complete"},
     {"disk", run_disk, "--file F [--bytes 16384] [--seconds 3]: append and fdatasync"},
-    {"sendfile", run_sendfile, "--file F [--file-bytes 268435456] [--files 1] [--bytes N] [--piece 1048576] [--connections 1]\n"
+    {"sendfile", run_sendfile,
+     "--file F [--file-bytes 268435456] [--files 1] [--bytes N] [--piece 1048576] [--connections 1]\n"
      "      [--cold 0 (1: every byte once, and from the disk)]: a bare loop over TCP"},
     {"lag", run_lag,
-     "--server H:P --topic T [--read-server H:P] [--beside H:P] [--rate 1000 (records/s)] [--records 1 (a request)] [--record-bytes 1000]\n"
+     "--server H:P --topic T [--read-server H:P] [--beside H:P] [--rate 1000 (records/s)] [--records 1 (a request)] "
+     "[--record-bytes 1000]\n"
      "      [--acks 1] [--seconds 5] [--warm-seconds 1] [--idle-topic T --idle-partitions N: in the reader's session too] "
      "[--pid P]"},
     {"connections", run_connections, "--server H:P [--count 1000] [--bytes 1000] [--pid P]: what an idle connection costs"},

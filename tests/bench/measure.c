@@ -138,7 +138,7 @@ void out_measure(const struct measure *m, double bytes)
         out_number("cpu_s", (double)m->peer_cpu_ns / 1e9);
     if (bytes <= 0)
         return;
-    out_number("mb", bytes / 1e6);
+    out_number("moved_mb", bytes / 1e6);
     out_number("mb_s", bytes / 1e6 / seconds);
     out_number("own_cpu_s_gb", (double)m->own_cpu_ns / 1e9 / gb);
     if (m->pid > 0)

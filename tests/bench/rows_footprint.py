@@ -33,7 +33,7 @@ class Fresh(Work):
         if topic is None:
             topic = side.create_topic()
         else:
-            side.wait_ready(topic, timeout=300) # Kafka's listener is up before its logs are
+            side.wait_ready(topic, timeout=900) # Kafka's listener is up before its logs are
         bench.tool("produce", server=side.bootstrap, topic=topic, records=1, bytes=1000, in_flight=1)
         return time.monotonic() - start, side.cpu_s()
 
@@ -55,7 +55,7 @@ class Starts(Fresh):
         result["idle_mb"] = side.rss_mb()
         there = 0
         for partitions in (100, 2000):
-            topic = side.create_topic(bench.partitions(partitions) - there, timeout=200)
+            topic = side.create_topic(bench.partitions(partitions) - there, timeout=900)
             there = bench.partitions(partitions)
             side.stop()
             result[f"start_{partitions}_s"], result[f"start_{partitions}_cpu_s"] = self.first_write(bench, side, topic)
@@ -73,7 +73,7 @@ class Many(Fresh):
     def one(self, bench, side):
         side.start()
         start, before = time.monotonic(), side.cpu_s()
-        side.create_topic(bench.partitions(self.PARTITIONS), timeout=280)
+        side.create_topic(bench.partitions(self.PARTITIONS), timeout=900)
         result = {"create_s": time.monotonic() - start, "create_cpu_s": side.cpu_s() - before}
         time.sleep(1)
         before = side.cpu_s()

@@ -41,7 +41,7 @@ class Mirrored(Work):
 
     def begin(self, bench):
         source = bench.brokers.get("source")
-        self.topic = source.create_topic(self.partitions, timeout=300)
+        self.topic = source.create_topic(self.partitions, timeout=900)
         self.bytes = max(bench.bytes(self.mb), self.partitions * 20000)
         records = 100 if self.bytes > self.partitions * 1000000 else 10
         bench.tool("produce", server=source.bootstrap, topic=self.topic, partitions=self.partitions, connections=min(4, self.partitions), records=records,
@@ -63,6 +63,9 @@ class Mirrored(Work):
 
     def maker_side(self, bench):
         raise NotImplementedError
+
+    def broker_of(self, name, side):
+        return "target" if name == MM2 else None
 
     def maker_trouble(self):
         """What it said, where it does not copy."""
@@ -107,6 +110,8 @@ class CatchUp(Mirrored):
 
     def maker_side(self, bench):
         target = bench.brokers.get("target")
+        if self.maker:
+            self.maker.remove() # of a round that failed
         maker = self.start_maker(bench)
         try:
             result = await_copy(bench, target, self.topic, self.ends, self.bytes, maker.pid(), target.pid()).result()
@@ -217,11 +222,11 @@ class IdleMirror(Mirrored):
 
     def begin(self, bench):
         self.partitions = bench.partitions(5000)
-        self.topic = bench.brokers.get("source").create_topic(self.partitions, timeout=300)
+        self.topic = bench.brokers.get("source").create_topic(self.partitions, timeout=900)
         self.destination = Kagami(bench.path("destination"), bench.build).start()
         mirror = Mirror(self.destination).create(bench.brokers.get("source").bootstrap)
         mirror.start(self.topic)
-        mirror.wait_state("MIRRORING", self.topic, timeout=250)
+        mirror.wait_state("MIRRORING", self.topic, timeout=900)
 
     def kagami(self, bench):
         time.sleep(1)

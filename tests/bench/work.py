@@ -80,11 +80,14 @@ class Work:
     def sides(self, bench):
         return {name: side for name, side in self._sides.items() if name != "Kafka" or not bench.kafka_missing}
 
+    def broker_of(self, name, side):
+        """Which of the shared brokers a side works on."""
+        return getattr(side, "broker", None)
+
     def run(self, bench):
         results, failed, rounds = {}, {}, self.rounds or bench.rounds
         try:
-            for key in self.needs:
-                bench.brokers.get(key)
+            self.start_brokers(bench)
             with time_limit(bench.seconds(300)):
                 self.begin(bench)
             for _ in range(rounds):
@@ -94,25 +97,29 @@ class Work:
         except TROUBLE as why:
             failed[OURS] = f"{type(why).__name__}: {why}"
         try:
-            with time_limit(60):
+            with time_limit(bench.seconds(60)):
                 self.end(bench)
         except TROUBLE as why:
             print(f"{self.lines[0].name}: {why}", file=sys.stderr)
-        if failed:
-            bench.brokers.drop(*self.needs) # nobody knows what they are doing
+        there = {line.against for line in self.lines if line.against in self.sides(bench)}
         for line in self.lines:
-            bench.add(line, results, failed, rounds)
+            if line.against in there or line.limit is not None or not there: # without a yardstick that others of these lines have it would say nothing
+                bench.add(line, results, failed, rounds)
+
+    def start_brokers(self, bench):
+        for key in self.needs:
+            bench.brokers.get(key)
 
     def turn(self, bench, name, side, results, failed):
         try:
+            self.start_brokers(bench)
             with time_limit(bench.seconds(self.limit_s)):
                 results.setdefault(name, []).append(side(bench))
         except TROUBLE as why:
             failed[name] = f"{type(why).__name__}: {why}"
             results.pop(name, None)
-            bench.brokers.drop(*self.needs)
-            for key in self.needs:
-                bench.brokers.get(key)
+            if self.broker_of(name, side):
+                bench.brokers.drop(self.broker_of(name, side)) # nobody knows what it is doing
 
 
 def on(key, run):
@@ -123,6 +130,7 @@ def on(key, run):
         result = run(bench, broker)
         result["mb"] = broker.peak_mb()
         return result
+    side.broker = key
     return side
 
 
@@ -156,9 +164,9 @@ class Brokers:
         return broker.start()
 
     def _warm(self, key, broker):
-        with time_limit(300):
+        with time_limit(self.bench.seconds(300)):
             if key == "crowded":
-                broker.create_topic(self.bench.partitions(self.CROWD), timeout=250)
+                broker.create_topic(self.bench.partitions(self.CROWD), timeout=900)
             size = (2000 if broker.name == "kafka" else 200) * min(self.bench.scale * 2, 1)
             topic, tool = broker.create_topic(4), self.bench.tool
             for options in ({"bytes": int(size * 5e5), "connections": 1}, {"bytes": int(size * 5e5), "connections": 4, "acks": -1, "idempotent": 1},
