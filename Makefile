@@ -3,7 +3,7 @@ BUILD := build
 PREFIX ?= /usr/local
 PRESET_FLAGS := -G Ninja
 
-.PHONY: lint coverage all bench help build-packages check-packages tools-packages demo check units install clean fuzz sanitize soak
+.PHONY: lint valgrind coverage all bench help build-packages check-packages tools-packages demo check units install clean fuzz sanitize soak
 
 all: build-packages $(BUILD)/build.ninja ## build build/kagamid and build/kagami (optimised, assertions on)
 	@cmake --build $(BUILD) --target kagamid kagami
@@ -42,10 +42,13 @@ fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
 soak: check-packages ## random walks beside a model (tests/model) and lives on a failing disk (tests/disk) for SOAK_SECONDS (default 600)
 	@scripts/soak $(BUILD)/check
 
+valgrind: tools-packages ## units, models, failing disks and corpora under valgrind
+	@scripts/valgrind $(BUILD)/valgrind
+
 coverage: tools-packages ## which lines of src the tests run, by layer and by file (COVERAGE="-L unit": only units, models, disks and corpora)
 	@scripts/coverage $(BUILD)/coverage $(COVERAGE)
 
-lint: build-packages ## clang-tidy over src, with the checks of .clang-tidy
+lint: tools-packages ## clang-tidy and gcc's analyzer over src (LINT_TOOLS=gcc: only that one)
 	@mkdir -p $(BUILD) && scripts/lint
 
 install: all ## install the programs, man pages and completion under PREFIX
