@@ -199,6 +199,7 @@ static void begin(uint64_t seed)
     sim_sqlite_use(&disk.fs);
     fake_source_start(&source, "source-cluster");
     memset(&f, 0, sizeof(f));
+    f.fs = &disk.fs;
     logger_set_sink(quiet, NULL);
     strcpy(f.root, "/data");
     assert_ok(fs_mkdirs(&disk.fs, f.root));
