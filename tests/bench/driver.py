@@ -48,9 +48,9 @@ class Bench:
     def scaled_name(self, name):
         return re.sub(r"\b[25],000(?= (idle )?partitions)", lambda found: f"{self.partitions(int(found[0].replace(',', ''))):,}", name)
 
-    def add(self, line, results, failed, rounds):
+    def add(self, line, results, failed, took_s):
         note = line.note(results[OURS]) if line.note and results.get(OURS) else ""
-        fields = {"work": self.scaled_name(line.name) + note, **line.figures(results), "rounds": rounds,
+        fields = {"work": self.scaled_name(line.name) + note, **line.figures(results), "took_s": took_s,
                   "failed": {side: why for side, why in failed.items() if side in (OURS, line.against)}, "all": results}
         for side, why in fields["failed"].items():
             self.failures.setdefault(why, f"{fields['work']} ({side})")
@@ -194,6 +194,8 @@ def main(doc, arguments):
     try:
         run(bench, chosen)
     finally:
+        for number_ in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number_, signal.SIG_IGN) # who is impatient now leaves something behind
         systems.end_all()
         shutil.rmtree(bench.folder, ignore_errors=True)
     if options.json:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import kafka_peer
@@ -29,7 +30,10 @@ class BenchFailed(Exception):
 def end_all():
     """Whatever happened: nothing that the bench has started goes on."""
     for process in list(_made):
-        process.kill()
+        try:
+            process.kill()
+        except (OSError, subprocess.SubprocessError, kafka_peer.KafkaFailed) as why:
+            print(f"{process}: {why}", file=sys.stderr)
 
 
 class Process:

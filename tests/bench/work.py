@@ -1,9 +1,11 @@
 """What a row is made of: sides that take turns, figures of which the table shows medians, aims; and the brokers that rows share."""
 import contextlib
 import dataclasses
+import os
 import signal
 import statistics
 import sys
+import time
 
 import kafka_peer
 from mirror import MirrorError
@@ -67,8 +69,8 @@ class Work:
     without ours the lines are reported as failed. begin and end stand around all rounds."""
     needs = () # brokers that are started and warmed before the clock runs
 
-    def __init__(self, lines, sides=None, limit_s=90, needs=None, rounds=None):
-        self.lines, self._sides, self.limit_s, self.rounds = lines, sides or {}, limit_s, rounds
+    def __init__(self, lines, sides=None, limit_s=90, needs=None):
+        self.lines, self._sides, self.limit_s = lines, sides or {}, limit_s
         self.needs = needs if needs is not None else self.needs
 
     def begin(self, bench):
@@ -85,12 +87,13 @@ class Work:
         return getattr(side, "broker", None)
 
     def run(self, bench):
-        results, failed, rounds = {}, {}, self.rounds or bench.rounds
+        results, failed, start = {}, {}, time.monotonic()
         try:
             self.start_brokers(bench)
             with time_limit(bench.seconds(300)):
                 self.begin(bench)
-            for _ in range(rounds):
+            os.sync() # what others wrote is not ours to wait for
+            for _ in range(bench.rounds):
                 for name, side in self.sides(bench).items():
                     if name not in failed:
                         self.turn(bench, name, side, results, failed)
@@ -104,7 +107,7 @@ class Work:
         there = {line.against for line in self.lines if line.against in self.sides(bench)}
         for line in self.lines:
             if line.against in there or line.limit is not None or not there: # without a yardstick that others of these lines have it would say nothing
-                bench.add(line, results, failed, rounds)
+                bench.add(line, results, failed, time.monotonic() - start)
 
     def start_brokers(self, bench):
         for key in self.needs:
@@ -166,7 +169,7 @@ class Brokers:
     def _warm(self, key, broker):
         with time_limit(self.bench.seconds(300)):
             if key == "crowded":
-                broker.create_topic(self.bench.partitions(self.CROWD), timeout=900)
+                broker.crowd = broker.create_topic(self.bench.partitions(self.CROWD), timeout=900)
             size = (2000 if broker.name == "kafka" else 200) * min(self.bench.scale * 2, 1)
             topic, tool = broker.create_topic(4), self.bench.tool
             for options in ({"bytes": int(size * 5e5), "connections": 1}, {"bytes": int(size * 5e5), "connections": 4, "acks": -1, "idempotent": 1},
