@@ -46,10 +46,9 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-void each_seed(uint64_t usual, void (*run)(uint64_t seed))
+static void run_seeds(uint64_t count, void (*run)(uint64_t seed))
 {
     uint64_t seconds = number_of("KAGAMI_SECONDS", 0), first = number_of("KAGAMI_SEED", 1);
-    uint64_t count = number_of("KAGAMI_SEEDS", getenv("KAGAMI_SEED") != NULL ? 1 : MAX(usual / SEEDS_DIVISOR, 1));
     int64_t end_ns = clock_mono_ns(CLOCK_SYSTEM) + (int64_t)seconds * 1000000000;
     static bool will_tell;
     if (under_way) /* of the test before */
@@ -67,6 +66,22 @@ void each_seed(uint64_t usual, void (*run)(uint64_t seed))
         under_way = false;
     }
     alarm(0);
+}
+
+static uint64_t count_of(uint64_t usual)
+{
+    return number_of("KAGAMI_SEEDS", getenv("KAGAMI_SEED") != NULL ? 1 : MAX(usual / SEEDS_DIVISOR, 1));
+}
+
+void each_seed(uint64_t usual, void (*run)(uint64_t seed))
+{
+    run_seeds(count_of(usual), run);
+}
+
+void each_sweep(uint64_t usual, void (*run)(uint64_t seed))
+{
+    uint64_t count = count_of(usual);
+    run_seeds(count > usual ? MAX(count / 100, usual) : count, run);
 }
 
 const char *trouble_text(enum trouble trouble)

@@ -16,6 +16,8 @@
 /* Of the environment: from KAGAMI_SEED on (1), KAGAMI_SEEDS of them (1 when a seed is given, else usual), or for KAGAMI_SECONDS. At the end of the program stands which seeds ran, or what
  * replays the one that failed. */
 void each_seed(uint64_t usual, void (*run)(uint64_t seed));
+/* The same beside an each_seed in one program, for what takes hundreds of lives a seed: a hundredth of KAGAMI_SEEDS. */
+void each_sweep(uint64_t usual, void (*run)(uint64_t seed));
 
 /* What ends a life, and in what way it fails before. */
 enum trouble {

@@ -81,16 +81,23 @@ static void check(struct world *w)
     w->acknowledged = w->tried = first;
 }
 
+static void prepare(struct world *w, enum trouble trouble, uint64_t at)
+{
+    w->trouble = trouble;
+    if (trouble == TROUBLE_FULL)
+        disk.capacity_bytes = disk.used_bytes + at - 1;
+    else if (trouble == TROUBLE_SYNC)
+        sim_disk_fail(&disk, SIM_SYNC | SIM_SYNC_DIR, at, ERR_IO, false);
+    else if (trouble != TROUBLE_NONE)
+        sim_disk_fail(&disk, trouble == TROUBLE_NO_SPACE ? SIM_WRITE : SIM_CHANGES, at,
+                      trouble == TROUBLE_NO_SPACE ? ERR_NO_SPACE : ERR_IO, trouble <= TROUBLE_KILL);
+}
+
 static void arm(struct world *w, uint64_t operations)
 {
-    w->trouble = (enum trouble)pick(TROUBLE_NONE + 1);
-    if (w->trouble == TROUBLE_FULL)
-        disk.capacity_bytes = disk.used_bytes + pick(60000);
-    else if (w->trouble == TROUBLE_SYNC)
-        sim_disk_fail(&disk, SIM_SYNC | SIM_SYNC_DIR, 1 + pick(operations / 4), ERR_IO, false);
-    else if (w->trouble != TROUBLE_NONE)
-        sim_disk_fail(&disk, w->trouble == TROUBLE_NO_SPACE ? SIM_WRITE : SIM_CHANGES, 1 + pick(operations),
-                      w->trouble == TROUBLE_NO_SPACE ? ERR_NO_SPACE : ERR_IO, w->trouble <= TROUBLE_KILL);
+    enum trouble trouble = (enum trouble)pick(TROUBLE_NONE + 1);
+    uint64_t most = trouble == TROUBLE_FULL ? 60000 : trouble == TROUBLE_SYNC ? operations / 4 : operations;
+    prepare(w, trouble, trouble == TROUBLE_NONE ? 0 : 1 + pick(most));
 }
 
 static void end(struct world *w)
@@ -104,12 +111,13 @@ static void end(struct world *w)
     disk.capacity_bytes = 0;
 }
 
-static void start(struct world *w)
+/* The first tries may have trouble of their own. */
+static void start(struct world *w, int troubled)
 {
     for (int tries = 0;; tries++) {
         struct problem problem = {0};
         w->trouble = TROUBLE_NONE;
-        if (tries < 2 && pick(3) == 0)
+        if (tries < troubled && pick(3) == 0)
             arm(w, 20);
         enum error error = meta_store_open_sqlite("/data/metadata.db", &w->store, &problem);
         if (error == OK && !sim_disk_has_failed(&disk))
@@ -127,11 +135,10 @@ static void start(struct world *w)
     check(w);
 }
 
-static void live(struct world *w)
+static void live(struct world *w, int commits)
 {
     bool out = false;
-    arm(w, 60);
-    for (int i = 0; i < 12 && !(w->trouble <= TROUBLE_KILL && sim_disk_has_failed(&disk)); i++) {
+    for (int i = 0; i < commits && !(w->trouble <= TROUBLE_KILL && sim_disk_has_failed(&disk)); i++) {
         struct problem problem = {0};
         enum error error = commit(w, &problem);
         if (error != OK && problem.message[0] == '\0')
@@ -152,21 +159,59 @@ static void live(struct world *w)
     }
 }
 
-static void run_seed(uint64_t seed)
+static void begin(struct world *w, uint64_t seed, int troubled)
 {
-    struct world w = {.seed = seed};
+    *w = (struct world){.seed = seed};
     seeded_random_init(&randomness, seed);
     sim_disk_init(&disk, &randomness.source);
     sim_sqlite_use(&disk.fs);
     assert_int_equal(fs_mkdirs(&disk.fs, "/data"), OK);
-    start(&w);
+    start(w, troubled);
+}
+
+static void run_seed(uint64_t seed)
+{
+    struct world w;
+    begin(&w, seed, 2);
     for (int i = 0; i < 4; i++) {
-        live(&w);
+        arm(&w, 60);
+        live(&w, 12);
         end(&w);
-        start(&w);
+        start(&w, 2);
     }
     end(&w);
     sim_disk_fini(&disk);
+}
+
+/* Operation `at` of a few commits and of the close behind them fails; whether there was one. */
+static bool fails(uint64_t seed, enum trouble trouble, uint64_t at)
+{
+    struct world w;
+    begin(&w, seed, 0);
+    prepare(&w, trouble, at);
+    live(&w, 3);
+    meta_store_close(w.store);
+    bool hit = sim_disk_has_failed(&disk);
+    w.store = NULL;
+    end(&w);
+    start(&w, 0);
+    w.trouble = TROUBLE_NONE;
+    live(&w, 2);
+    end(&w);
+    sim_disk_fini(&disk);
+    return hit;
+}
+
+static void run_each(uint64_t seed)
+{
+    for (enum trouble trouble = TROUBLE_POWER; trouble <= TROUBLE_NO_SPACE; trouble++)
+        for (uint64_t at = 1; fails(seed, trouble, at); at++)
+            ;
+}
+
+static void each_operation_of_some_commits_fails_in_its_turn(void **state)
+{
+    each_sweep(2, run_each);
 }
 
 static void what_was_committed_is_there_whole(void **state)
@@ -177,6 +222,7 @@ static void what_was_committed_is_there_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_operation_of_some_commits_fails_in_its_turn),
         cmocka_unit_test(what_was_committed_is_there_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

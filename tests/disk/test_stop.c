@@ -223,7 +223,10 @@ static void run_seed(uint64_t seed)
     int lives = 1 + (int)random_below(&choices.source, 3);
     for (int life = 0; life < lives; life++) {
         bool kill = random_below(&choices.source, 5) == 0, once = random_below(&choices.source, 6) == 0;
-        sim_disk_fail(&disk, SIM_CHANGES, 1 + random_below(&choices.source, STOP_OPERATIONS), ERR_IO, !once);
+        uint64_t at = 1 + random_below(&choices.source, STOP_OPERATIONS);
+        if (life == 0)
+            at = 1 + seed % STOP_OPERATIONS; /* each of them has its turn */
+        sim_disk_fail(&disk, SIM_CHANGES, at, ERR_IO, !once);
         doing = life == 0 ? "stop" : "the stop is taken up";
         if (life == 0 || !is_state(0, "STOPPING"))
             answered |= stop_it(answered);
