@@ -37,6 +37,7 @@ class Kagamid:
         self.listen = listen
         self.bootstrap = self.cluster_id = None
         self.process = None
+        self._mark = 0
         os.makedirs(self.folder, exist_ok=True)
 
     def _environment(self):
@@ -47,23 +48,30 @@ class Kagamid:
         return environment
 
     def start(self, timeout=60):
+        self.launch()
+        return self.wait_ready(timeout)
+
+    def launch(self):
+        """Starts the process and does not wait until it serves."""
         command = [DAEMON, "--data", self.data, "--listen", self.bootstrap or self.listen]
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
-        mark = self.log_size()
+        self._mark = self.log_size()
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
                                             env=self._environment(), preexec_fn=die_with_parent)
+
+    def wait_ready(self, timeout=60):
         deadline = time.monotonic() + seconds(timeout)
         line = b""
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
             if not ready:
                 self.kill()
-                raise AssertionError(f"kagamid printed no ready line within {seconds(timeout):.0f} s:\n{self.log(mark)[-3000:]}")
+                raise AssertionError(f"kagamid printed no ready line within {seconds(timeout):.0f} s:\n{self.log(self._mark)[-3000:]}")
             part = os.read(self.process.stdout.fileno(), 4096)
             if not part:
-                raise StartFailed(self.process.wait(), self.log(mark)[-3000:])
+                raise StartFailed(self.process.wait(), self.log(self._mark)[-3000:])
             line += part
         match = re.fullmatch(r"kagamid ready: (\S+:\d+) cluster=(\S+)\n", line.decode())
         assert match, f"this is not the ready line: {line!r}"
