@@ -39,7 +39,7 @@ sanitize: check-packages ## all tests under address+undefined, then under thread
 fuzz: check-packages ## run each fuzz target for FUZZ_SECONDS (default 60)
 	@scripts/fuzz
 
-soak: check-packages ## random walks beside a model (tests/model) and lives on a failing disk (tests/disk) for SOAK_SECONDS (default 600)
+soak: check-packages ## random walks beside a model (tests/model), lives on a failing disk (tests/disk), and the program killed under load (tests/loops), for SOAK_SECONDS (default 600)
 	@scripts/soak $(BUILD)/check
 
 valgrind: tools-packages ## units, models, failing disks and corpora under valgrind
