@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -99,7 +100,8 @@ def print_end(bench, seconds):
     costs = [(r["generator"], r["work"]) for r in bench.results if r["generator"] is not None]
     if costs:
         most = max(costs)
-        print(f"Load generator: {number(most[0])} CPU s/GB at most ({most[1]}); it should stay below {GENERATOR_LIMIT}.")
+        print(f"Load generator: {number(statistics.median(c for c, _ in costs))} CPU s/GB in the median of the rows, {number(most[0])} at most ({most[1]}); "
+              f"it should stay below {GENERATOR_LIMIT}.")
     aims = [(r[value], r[target], sign) for r in bench.results for value, target, sign in (("ratio", "aim", 1), ("cpu_ratio", "cpu_aim", 1), ("kagami", "limit", -1))
             if r[target] is not None and r[value] is not None]
     print(f"{sum(1 for value, target, sign in aims if (value - target) * sign >= 0)} of {len(aims)} aims are met. {seconds / 60:.0f} minutes.")

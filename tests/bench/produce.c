@@ -16,8 +16,6 @@
 
 struct slot { /* one request on its way */
     uint8_t *memory;
-    struct iovec *iov;
-    int iov_count;
     int64_t sent_ns;
 };
 
@@ -29,7 +27,7 @@ struct link {
     int32_t *sequences; /* of my partitions */
     struct slot *slots; /* a ring */
     uint32_t first, in_flight;
-    struct iovec *iov; /* what is left of the newest request */
+    struct iovec *room, *iov; /* for all requests in flight; in it: what is not yet written of the newest ones */
     int iov_count;
     bool want_out;
     struct buf in;
@@ -84,10 +82,9 @@ static void open_link(struct producer *p, struct link *l, const struct args *a, 
         l->sequences[i] = producer_id >= 0 ? 0 : -1;
     size_t memory = p->prefix.len + (size_t)p->batches * PART_HEAD;
     l->slots = mem_calloc(p->in_flight_max, sizeof(*l->slots));
-    for (uint32_t i = 0; i < p->in_flight_max; i++) {
+    l->room = mem_calloc((size_t)p->in_flight_max * (size_t)p->batches * 2, sizeof(struct iovec));
+    for (uint32_t i = 0; i < p->in_flight_max; i++)
         l->slots[i].memory = mem_alloc(memory);
-        l->slots[i].iov = mem_calloc((size_t)p->batches * 2, sizeof(struct iovec));
-    }
     fcntl(l->fd, F_SETFL, O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = l};
     if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, l->fd, &event) != 0)
@@ -102,7 +99,6 @@ static void fill_slot(struct producer *p, struct link *l, struct slot *slot)
     memcpy(at, p->prefix.data, p->prefix.len);
     put_i32(at, (int32_t)(p->prefix.len - 4 + (size_t)p->batches * (PART_HEAD + tail)));
     at += p->prefix.len;
-    slot->iov_count = 0;
     for (int32_t i = 0; i < p->batches; i++) {
         int32_t n = l->next_partition;
         l->next_partition = (n + 1) % l->partition_count;
@@ -112,8 +108,8 @@ static void fill_slot(struct producer *p, struct link *l, struct slot *slot)
         if (l->sequences[n] >= 0)
             l->sequences[n] = sequence_increment(l->sequences[n], t->records);
         at += PART_HEAD;
-        slot->iov[slot->iov_count++] = (struct iovec){begin, (size_t)(at - begin)};
-        slot->iov[slot->iov_count++] = (struct iovec){l->template.batch.data + BATCH_OVERHEAD, tail};
+        l->iov[l->iov_count++] = (struct iovec){begin, (size_t)(at - begin)};
+        l->iov[l->iov_count++] = (struct iovec){l->template.batch.data + BATCH_OVERHEAD, tail};
         begin = at;
     }
 }
@@ -184,25 +180,27 @@ static bool may_send(struct producer *p, struct link *l, int64_t now)
     return p->rate == 0 || p->next_due_ns <= now;
 }
 
+/* All that may go leaves in one call: several small requests then cost us one. */
 static void send_more(struct producer *p, struct link *l)
 {
-    int64_t now = now_ns();
     if (l->iov_count > 0 && !write_out(p, l))
         return;
-    while (may_send(p, l, now)) {
-        struct slot *slot = &l->slots[(l->first + l->in_flight) % p->in_flight_max];
-        fill_slot(p, l, slot);
-        slot->sent_ns = p->rate > 0 ? p->next_due_ns : now; /* when it should have gone: waiting counts */
-        p->next_due_ns += p->period_ns;
-        l->in_flight++;
-        p->unanswered++;
-        l->iov = slot->iov;
-        l->iov_count = slot->iov_count;
+    do {
+        int64_t now = now_ns();
+        l->iov = l->room;
+        while (may_send(p, l, now)) {
+            struct slot *slot = &l->slots[(l->first + l->in_flight) % p->in_flight_max];
+            fill_slot(p, l, slot);
+            slot->sent_ns = p->rate > 0 ? p->next_due_ns : now; /* when it should have gone: waiting counts */
+            p->next_due_ns += p->period_ns;
+            l->in_flight++;
+            p->unanswered++;
+        }
         if (!write_out(p, l))
             return;
-        if (p->acks == 0)
+        while (p->acks == 0 && l->in_flight > 0)
             answered(p, l, now);
-    }
+    } while (p->acks == 0 && may_send(p, l, now_ns()));
 }
 
 /* Error codes of one answer. */
@@ -280,10 +278,9 @@ static void close_all(struct producer *p)
         struct link *l = &p->links[i];
         close(l->fd);
         template_fini(&l->template);
-        for (uint32_t s = 0; s < p->in_flight_max; s++) {
+        for (uint32_t s = 0; s < p->in_flight_max; s++)
             mem_free(l->slots[s].memory);
-            mem_free(l->slots[s].iov);
-        }
+        mem_free(l->room);
         mem_free(l->slots);
         mem_free(l->partitions);
         mem_free(l->sequences);
