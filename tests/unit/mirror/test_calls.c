@@ -3,27 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mirror_fixture.h"
-
-static struct mirror_fixture f;
-static struct fake_source source;
-
-static int setup(void **state)
-{
-    (void)state;
-    fake_source_start(&source, "source-cluster");
-    fixture_init(&f);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fake_bend(&source, NULL, NULL);
-    fixture_fini(&f);
-    fake_source_stop(&source);
-    return 0;
-}
+#include "one_source.h"
 
 static void add_topic(const char *name, int partitions)
 {
@@ -388,7 +368,7 @@ static void a_mirror_is_deleted_when_its_topics_are_stopped(void **state)
     assert_ok(fixture_write(&f, "orders", 0, &problem)); /* and the topic is an ordinary one */
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -4,29 +4,16 @@
 #include <unistd.h>
 
 #include "codec/record_batch.h"
-#include "mirror_fixture.h"
+#include "one_source.h"
 
-static struct mirror_fixture f;
-static struct fake_source source;
 static struct fake_topic *topic;
 
 static int setup(void **state)
 {
-    (void)state;
-    fake_source_start(&source, "source-cluster");
-    fixture_init(&f);
+    fixture_setup(state);
     topic = fake_topic_add(&source, "orders", 2);
     fake_append_plain(&source, topic, 0, 3, 0);
     fake_append_plain(&source, topic, 1, 3, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fake_bend(&source, NULL, NULL);
-    fixture_fini(&f);
-    fake_source_stop(&source);
     return 0;
 }
 
@@ -498,7 +485,7 @@ static void a_leader_that_is_no_broker_is_waited_for(void **state)
     goes_on(5, 5);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void)
 {

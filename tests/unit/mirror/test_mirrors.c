@@ -4,26 +4,7 @@
 #include <unistd.h>
 
 #include "base/stats.h"
-#include "mirror_fixture.h"
-
-static struct mirror_fixture f;
-static struct fake_source source;
-
-static int setup(void **state)
-{
-    (void)state;
-    fake_source_start(&source, "source-cluster");
-    fixture_init(&f);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_fini(&f);
-    fake_source_stop(&source);
-    return 0;
-}
+#include "one_source.h"
 
 static void assert_equal_logs(struct fake_topic *t, int partition)
 {
@@ -475,7 +456,7 @@ static void data_here_is_not_thrown_away_unless_told_to(void **state)
     assert_error(fixture_try_start(&f, "dr", "__consumer_offsets", false), INVALID_TOPIC_EXCEPTION);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

@@ -5,26 +5,7 @@
 
 #include "base/hooks.h"
 #include "codec/control.h"
-#include "mirror_fixture.h"
-
-static struct mirror_fixture f;
-static struct fake_source source;
-
-static int setup(void **state)
-{
-    (void)state;
-    fake_source_start(&source, "source-cluster");
-    fixture_init(&f);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    fixture_fini(&f);
-    fake_source_stop(&source);
-    return 0;
-}
+#include "one_source.h"
 
 #define COPIED_END 9 /* of partition 0: plain 3, pid 7: 2, open of 9: 2, open of 11: 1, plain 1 */
 
@@ -178,8 +159,8 @@ static void a_stop_that_breaks_off_anywhere_comes_to_the_same_end(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(POINTS); i++) {
         for (int twice = 0; twice < 2; twice++) {
             if (i > 0 || twice > 0) {
-                teardown(NULL);
-                setup(NULL);
+                fixture_teardown(NULL);
+                fixture_setup(NULL);
             }
             mirrored();
             hook_switch_set(POINTS[i], true);
@@ -288,8 +269,8 @@ static void a_truncating_stop_that_breaks_off_keeps_the_shorter_position(void **
     static const char *const HALTS[] = {"stop.5", "stop.6.append"};
     for (size_t i = 0; i < ARRAY_SIZE(HALTS); i++) {
         if (i > 0) {
-            teardown(NULL);
-            setup(NULL);
+            fixture_teardown(NULL);
+            fixture_setup(NULL);
         }
         mirrored();
         hook_switch_set(HALTS[i], true);
@@ -348,7 +329,7 @@ static void a_drain_that_cannot_be_had_stops_nothing(void **state)
     assert_ok(fixture_write(&f, "orders", 1, &problem));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
 {

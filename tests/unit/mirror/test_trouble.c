@@ -3,11 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mirror_fixture.h"
+#include "one_source.h"
 #include "sim_disk.h"
 
-static struct mirror_fixture f;
-static struct fake_source source;
 static struct fake_topic *topic;
 static struct sim_disk disk;
 static struct seeded_random chance;
@@ -25,10 +23,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
-    fake_bend(&source, NULL, NULL);
-    fixture_fini(&f);
-    fake_source_stop(&source);
+    fixture_teardown(state);
     sim_disk_fini(&disk);
     return 0;
 }

@@ -8,14 +8,12 @@
 
 #include "base/hooks.h"
 #include "codec/control.h"
-#include "mirror_fixture.h"
+#include "one_source.h"
 #include "producer_model.h"
 
 #define PARTITIONS 2
 #define TOPIC "orders"
 
-static struct mirror_fixture f;
-static struct fake_source source;
 static struct seeded_random walk_random;
 static struct model_state truth;
 

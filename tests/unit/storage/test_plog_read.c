@@ -97,6 +97,17 @@ static void nothing_above_the_upper_offset(void **state)
     assert_int_equal(read_at(f, 30, 10, 1000000, true).len, 0);
 }
 
+static void append_at(struct log_fixture *f, int64_t timestamp)
+{
+    struct plog_appended a;
+    assert_int_equal(
+        append(f,
+               &(struct batch_spec){
+                   .producer_id = -1, .producer_epoch = -1, .base_sequence = -1, .records = 3, .timestamp = timestamp},
+               &a),
+        OK);
+}
+
 static void what_a_cut_throws_away(void **state)
 {
     struct log_fixture *f = *state;
@@ -104,23 +115,21 @@ static void what_a_cut_throws_away(void **state)
     int64_t sizes[3];
     for (int i = 0; i < 3; i++) {
         int64_t before = plog_size_bytes(f->log);
-        struct batch_spec spec = {NO_PID, -1, -1, .records = 2, .timestamp = 1000 + 10 * i};
-        struct plog_appended appended;
-        assert_int_equal(append(f, &spec, &appended), OK);
+        append_at(f, 1000 + 10 * i);
         sizes[i] = plog_size_bytes(f->log) - before;
         if (i == 1)
             assert_int_equal(plog_roll(f->log), OK);
     }
     assert_int_equal(plog_tail(f->log, 0, &t), OK);
-    assert_int_equal(t.records, 6);
+    assert_int_equal(t.records, 9);
     assert_int_equal(t.bytes, sizes[0] + sizes[1] + sizes[2]);
     assert_int_equal(t.first_timestamp, 1000);
-    assert_int_equal(t.last_timestamp, 1021);       /* a record a millisecond */
-    assert_int_equal(plog_tail(f->log, 3, &t), OK); /* inside the second batch: all of it goes */
-    assert_int_equal(t.records, 4);
+    assert_int_equal(t.last_timestamp, 1022);       /* a record a millisecond */
+    assert_int_equal(plog_tail(f->log, 4, &t), OK); /* inside the second batch: all of it goes */
+    assert_int_equal(t.records, 6);
     assert_int_equal(t.bytes, sizes[1] + sizes[2]);
     assert_int_equal(t.first_timestamp, 1010);
-    for (int64_t offset = 6; offset < 8; offset++) {
+    for (int64_t offset = 9; offset < 11; offset++) {
         assert_int_equal(plog_tail(f->log, offset, &t), OK);
         assert_int_equal(t.records, 0);
         assert_int_equal(t.bytes, 0);
@@ -303,17 +312,6 @@ static void duplicates_are_answered_with_their_first_offset(void **state)
 }
 
 /* ---- By time ---- */
-
-static void append_at(struct log_fixture *f, int64_t timestamp)
-{
-    struct plog_appended a;
-    assert_int_equal(
-        append(f,
-               &(struct batch_spec){
-                   .producer_id = -1, .producer_epoch = -1, .base_sequence = -1, .records = 3, .timestamp = timestamp},
-               &a),
-        OK);
-}
 
 static int64_t at_time(struct log_fixture *f, int64_t timestamp, int64_t upper)
 {
