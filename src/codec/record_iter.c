@@ -15,31 +15,78 @@ void record_iter_init(struct record_iter *it, const uint8_t *batch, struct bytes
     };
 }
 
-/* get_varint() with the common cases, one and two bytes, inline: a record has six or more of them. */
-static inline int varint(const uint8_t *p, const uint8_t *end, int32_t *ret_v)
+/* Brokers walk over every record that they take, and a record has six numbers or more: so the cases that occur, one to three bytes, stand inline, and everything
+ * is kept in registers until the record is known to be sound. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* get_varint(), moving *at. */
+INLINE bool varint(const uint8_t **at, const uint8_t *end, int32_t *ret_v)
 {
-    if (p < end && p[0] < 0x80) {
+    const uint8_t *p = *at;
+    int used;
+
+    if (end - p >= 3) {
+        uint32_t v = p[0];
+        if (v < 0x80) {
+            *at = p + 1;
+            *ret_v = unzigzag32(v);
+            return true;
+        }
+        v = (v & 0x7f) | (uint32_t)p[1] << 7;
+        if (p[1] < 0x80) {
+            *at = p + 2;
+            *ret_v = unzigzag32(v);
+            return true;
+        }
+        v = (v & 0x3fff) | (uint32_t)p[2] << 14;
+        if (p[2] < 0x80) {
+            *at = p + 3;
+            *ret_v = unzigzag32(v);
+            return true;
+        }
+    } else if (p < end && p[0] < 0x80) {
+        *at = p + 1;
         *ret_v = unzigzag32(p[0]);
-        return 1;
+        return true;
     }
-    if (end - p >= 2 && p[1] < 0x80) {
-        *ret_v = unzigzag32((uint32_t)p[1] << 7 | (p[0] & 0x7f));
-        return 2;
+    used = get_varint(p, end, ret_v);
+    *at = p + used;
+    return used > 0;
+}
+
+/* get_varlong(), moving *at. */
+INLINE bool varlong(const uint8_t **at, const uint8_t *end, int64_t *ret_v)
+{
+    const uint8_t *p = *at;
+    int used;
+
+    if (end - p >= 2) {
+        if (p[0] < 0x80) {
+            *at = p + 1;
+            *ret_v = unzigzag64(p[0]);
+            return true;
+        }
+        if (p[1] < 0x80) {
+            *at = p + 2;
+            *ret_v = unzigzag64((uint64_t)(p[0] & 0x7f) | (uint64_t)p[1] << 7);
+            return true;
+        }
     }
-    return get_varint(p, end, ret_v);
+    used = get_varlong(p, end, ret_v);
+    *at = p + used;
+    return used > 0;
 }
 
 /* A varint length and so many bytes; -1 is null where null is allowed. */
-static bool take_bytes(const uint8_t **p, const uint8_t *end, bool nullable, struct bytes *ret_bytes)
+INLINE bool take_bytes(const uint8_t **at, const uint8_t *end, bool nullable, struct bytes *ret_bytes)
 {
     int32_t len;
-    int used = varint(*p, end, &len);
 
-    if (used == 0 || len < (nullable ? -1 : 0) || len > end - *p - used)
+    if (!varint(at, end, &len) || len < (nullable ? -1 : 0) || len > end - *at)
         return false;
-    *p += used;
-    *ret_bytes = len < 0 ? (struct bytes){NULL, 0} : (struct bytes){*p, len};
-    *p += MAX(len, 0);
+    ret_bytes->p = len < 0 ? NULL : *at;
+    ret_bytes->len = MAX(len, 0);
+    *at += MAX(len, 0);
     return true;
 }
 
@@ -56,52 +103,48 @@ static bool check_headers(const uint8_t *p, const uint8_t *end, int32_t count)
     return p == end;
 }
 
-/* The body, all of [p, end). Sums wrap without undefined behaviour where the deltas are hostile. */
-static bool take_body(const struct record_iter *it, const uint8_t *p, const uint8_t *end, struct record *record)
+/* The record at it->p. Sums wrap without undefined behaviour where the deltas are hostile. */
+INLINE bool take_record(const struct record_iter *it, struct record *ret_record)
 {
-    int used;
+    const uint8_t *p = it->p, *end = it->end;
+    int32_t len, offset_delta, header_count;
+    int64_t timestamp_delta;
+    struct bytes key, value;
+    int8_t attributes;
 
-    if (p == end)
+    if (!varint(&p, end, &len) || len < 1 || len > end - p)
         return false;
-    record->attributes = (int8_t)*p++;
-    used = get_varlong(p, end, &record->timestamp_delta);
-    if (used == 0)
+    end = p + len;
+    attributes = (int8_t)*p++;
+    if (!varlong(&p, end, &timestamp_delta) || !varint(&p, end, &offset_delta) || !take_bytes(&p, end, true, &key) ||
+        !take_bytes(&p, end, true, &value) || !varint(&p, end, &header_count))
         return false;
-    p += used;
-    used = varint(p, end, &record->offset_delta);
-    if (used == 0)
+    if (header_count == 0 ? p != end : !check_headers(p, end, header_count))
         return false;
-    p += used;
-    if (!take_bytes(&p, end, true, &record->key) || !take_bytes(&p, end, true, &record->value))
-        return false;
-    used = varint(p, end, &record->header_count);
-    if (used == 0)
-        return false;
-    p += used;
-    record->headers = (struct bytes){p, end - p};
-    record->offset = (int64_t)((uint64_t)it->base_offset + (uint64_t)(int64_t)record->offset_delta);
-    record->timestamp =
-        it->log_append_time ? it->max_timestamp : (int64_t)((uint64_t)it->base_timestamp + (uint64_t)record->timestamp_delta);
-    return check_headers(p, end, record->header_count);
+    ret_record->offset = (int64_t)((uint64_t)it->base_offset + (uint64_t)(int64_t)offset_delta);
+    ret_record->timestamp =
+        it->log_append_time ? it->max_timestamp : (int64_t)((uint64_t)it->base_timestamp + (uint64_t)timestamp_delta);
+    ret_record->timestamp_delta = timestamp_delta;
+    ret_record->offset_delta = offset_delta;
+    ret_record->attributes = attributes;
+    ret_record->key = key;
+    ret_record->value = value;
+    ret_record->header_count = header_count;
+    ret_record->headers = (struct bytes){p, end - p};
+    ret_record->size_bytes = (int32_t)(end - it->p);
+    return true;
 }
 
 bool record_iter_next(struct record_iter *it, struct record *ret_record)
 {
-    struct record record;
-    int32_t len;
-    int used;
-
     if (it->error != OK || it->index >= it->count)
         return false;
-    used = varint(it->p, it->end, &len);
-    if (used == 0 || len < 0 || len > it->end - it->p - used || !take_body(it, it->p + used, it->p + used + len, &record)) {
+    if (!take_record(it, ret_record)) {
         it->error = ERR_CORRUPT;
         return false;
     }
-    record.size_bytes = used + len;
-    it->p += record.size_bytes;
+    it->p += ret_record->size_bytes;
     it->index++;
-    *ret_record = record;
     return true;
 }
 

@@ -20,6 +20,7 @@ struct check {
     const struct validate_config *config;
     enum validate_origin origin;
     int64_t now_ms;
+    int64_t oldest_ms, newest_ms; /* timestamps that are taken */
     struct arena *arena;
     const uint8_t *batch;
     size_t size;
@@ -158,10 +159,12 @@ static void add_record_error(struct check *c, enum error error, int32_t index, s
     c->errors.items[c->errors.count++] = (struct validate_record_error){.batch_index = index, .message = message};
 }
 
-static bool in_time_bounds(const struct check *c, int64_t timestamp)
+static void set_time_bounds(struct check *c)
 {
-    __int128 age = (__int128)c->now_ms - timestamp;
-    return age <= c->config->timestamp_before_max_ms && -age <= c->config->timestamp_after_max_ms;
+    if (__builtin_sub_overflow(c->now_ms, c->config->timestamp_before_max_ms, &c->oldest_ms))
+        c->oldest_ms = c->now_ms < 0 ? INT64_MIN : INT64_MAX;
+    if (__builtin_add_overflow(c->now_ms, c->config->timestamp_after_max_ms, &c->newest_ms))
+        c->newest_ms = c->now_ms < 0 ? INT64_MIN : INT64_MAX;
 }
 
 static void check_record(struct check *c, const struct record *r, int32_t index)
@@ -170,7 +173,7 @@ static void check_record(struct check *c, const struct record *r, int32_t index)
     if (config->compacted && r->key.p == NULL) {
         add_record_error(c, INVALID_RECORD, index, STR("the record has no key, and the topic is compacted"));
     } else if (!config->log_append_time && r->timestamp != NO_TIMESTAMP) {
-        if (!in_time_bounds(c, r->timestamp))
+        if (r->timestamp < c->oldest_ms || r->timestamp > c->newest_ms)
             add_record_error(c, INVALID_TIMESTAMP, index,
                              c->arena == NULL
                                  ? STR_NULL
@@ -295,6 +298,7 @@ enum error validate_records(struct bytes records, int16_t produce_version, enum 
     struct validated v = {0};
     if (records.p == NULL)
         records.len = 0;
+    set_time_bounds(&c);
     enum error error = check_all(&c, records, produce_version, &v, problem);
     if (ret_errors != NULL)
         *ret_errors = c.errors;
