@@ -25,7 +25,7 @@ bool frame_reader_inside(const struct frame_reader *r)
     return r->length_got > 0 || r->data != NULL || r->behind != NULL;
 }
 
-static enum error begin_frame(struct frame_reader *r)
+static enum error check_length(struct frame_reader *r)
 {
     int32_t size = get_i32(r->length);
     if (size < 0)
@@ -34,6 +34,14 @@ static enum error begin_frame(struct frame_reader *r)
         return ERR_TOO_LARGE;
     r->size = (size_t)size;
     r->got = 0;
+    return OK;
+}
+
+static enum error begin_frame(struct frame_reader *r)
+{
+    enum error e = check_length(r);
+    if (e != OK)
+        return e;
     r->capacity = MIN(r->size, (size_t)FRAME_EAGER_BYTES);
     r->data = mem_alloc(MAX(r->capacity, (size_t)1));
     return OK;
@@ -73,6 +81,7 @@ static enum error hand_over(struct frame_reader *r, uint8_t **ret_data, size_t *
     *ret_len = r->size;
     r->data = NULL;
     r->length_got = 0;
+    r->last_size = r->size;
     return OK;
 }
 
@@ -107,18 +116,50 @@ static void grow(struct frame_reader *r)
     r->data = mem_realloc(r->data, r->capacity);
 }
 
-/* One read: the rest of the frame into its place, what comes behind it (or an unknown beginning) into scratch. */
+static bool expects_large(const struct frame_reader *r)
+{
+    return r->last_size >= FRAME_LARGE_BYTES;
+}
+
+/* One read where a frame as large as the one before is likely to begin: its length, and its content into what may become its place. */
+static enum error read_expected(struct frame_reader *r, struct transport *t, size_t *ret_read, size_t *ret_room)
+{
+    size_t capacity = MIN(r->last_size, (size_t)FRAME_EAGER_BYTES), got = 0;
+    uint8_t *place = mem_alloc(capacity);
+    struct iovec iov[2] = {{r->length, sizeof(r->length)}, {place, capacity}};
+    enum error e = t->ops->readv(t, iov, 2, &got);
+    *ret_read = e == OK ? got : 0;
+    *ret_room = sizeof(r->length) + capacity;
+    r->length_got = (uint32_t)MIN(*ret_read, sizeof(r->length));
+    if (e == OK)
+        e = r->length_got < sizeof(r->length) ? ERR_NOT_FOUND : check_length(r);
+    if (e != OK) {
+        mem_free(place);
+        return e;
+    }
+    size_t content = got - sizeof(r->length);
+    r->data = place;
+    r->capacity = MIN(capacity, MAX(r->size, (size_t)1));
+    r->got = MIN(content, r->size);
+    keep_behind(r, place + r->got, content - r->got);
+    return is_whole(r) ? OK : ERR_NOT_FOUND;
+}
+
+/* One read: the rest of the frame into its place, what comes behind it (or an unknown beginning) into scratch. Behind a large frame nothing is read:
+ * one more call costs less than copying twice. */
 static enum error read_once(struct frame_reader *r, struct transport *t, uint8_t *scratch, size_t *ret_read, size_t *ret_room)
 {
     struct iovec iov[2];
     int n = 0;
     size_t direct = 0, room = 0;
+    if (r->data == NULL && r->length_got == 0 && expects_large(r))
+        return read_expected(r, t, ret_read, ret_room);
     if (r->data != NULL) {
         grow(r);
         direct = r->capacity - r->got;
         iov[n++] = (struct iovec){.iov_base = r->data + r->got, .iov_len = direct};
     }
-    if (r->data == NULL || r->capacity == r->size) {
+    if (r->data == NULL || (r->capacity == r->size && !(expects_large(r) && r->size >= FRAME_LARGE_BYTES))) {
         iov[n++] = (struct iovec){.iov_base = scratch, .iov_len = FRAME_SCRATCH_BYTES};
         room = FRAME_SCRATCH_BYTES;
     }
@@ -147,11 +188,16 @@ enum error frame_reader_next(struct frame_reader *r, struct transport *t, uint8_
                              size_t *ret_read)
 {
     *ret_read = 0;
+    if (r->behind == NULL && r->drained) {
+        r->drained = false;
+        return ERR_NOT_FOUND;
+    }
     enum error e = r->behind != NULL ? feed_from_behind(r) : ERR_NOT_FOUND;
     while (e == ERR_NOT_FOUND && *ret_read < READ_PER_CALL) {
         size_t got = 0, room = 0;
         e = read_once(r, t, scratch, &got, &room);
         *ret_read += got;
+        r->drained = e == OK && got < room;
         if (got == 0 || got < room)
             break; /* nothing there, or not more: no further call to be told so */
     }

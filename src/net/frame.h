@@ -1,9 +1,10 @@
 /* Cuts a byte stream into Kafka's frames: int32 length, then that many bytes. For both sides of a connection.
  *
  * Small frames are read many at once into a scratch buffer that connections share, and copied to memory of their exact size;
- * of a larger one the rest is read straight into its place. Memory follows what has come (at most twice of it above
+ * of a larger one the rest is read straight into its place. Behind a large frame another one of its size is expected: memory is
+ * there before its length is, and nothing of it is copied. Memory follows what has come (at most twice of it above
  * FRAME_EAGER_BYTES), never what a length promises. What came behind a frame is kept until the next one is asked for: at most
- * FRAME_SCRATCH_BYTES. One thread at a time. */
+ * FRAME_EAGER_BYTES. One thread at a time. */
 #ifndef KAGAMI_NET_FRAME_H
 #define KAGAMI_NET_FRAME_H
 
@@ -16,6 +17,7 @@
 
 #define FRAME_SCRATCH_BYTES (64 * 1024)
 #define FRAME_EAGER_BYTES (256 * 1024)
+#define FRAME_LARGE_BYTES (16 * 1024)
 
 struct frame_reader {
     size_t limit_bytes;
@@ -25,12 +27,14 @@ struct frame_reader {
     size_t size, got, capacity;
     uint8_t *behind; /* bytes behind the frame; NULL: none */
     size_t behind_pos, behind_len;
+    size_t last_size; /* of the frame before */
+    bool drained;     /* the read that brought the end of a frame found no more: the next call need not ask */
 };
 
 void frame_reader_init(struct frame_reader *r, size_t limit_bytes);
 void frame_reader_fini(struct frame_reader *r);
 /* Goes on to read; scratch has FRAME_SCRATCH_BYTES and holds nothing between calls. OK: a whole frame, owned by the caller
- * (mem_free). ERR_NOT_FOUND: more has to come. ERR_CLOSED: the peer closed. ERR_MALFORMED: a negative length. ERR_TOO_LARGE:
+ * (mem_free). ERR_NOT_FOUND: more has to come, and the owner waits until the transport is readable. ERR_CLOSED: the peer closed. ERR_MALFORMED: a negative length. ERR_TOO_LARGE:
  * above the limit. After another error than ERR_NOT_FOUND the stream is of no more use. *ret_read: bytes taken off the
  * transport, in every case. */
 MUST_CHECK enum error frame_reader_next(struct frame_reader *r, struct transport *t, uint8_t *scratch, uint8_t **ret_data,
