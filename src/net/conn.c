@@ -32,6 +32,7 @@ struct conn_place {
     TAILQ_ENTRY(conn_place) link;
     struct conn *conn; /* a reference */
     bool answered;
+    uint8_t *frame; /* NULL: given up */
     struct chain answer;
 };
 
@@ -45,6 +46,7 @@ struct conn {
     enum conn_state state;
     bool driving;   /* drive() is on the stack */
     bool resuming;  /* resume is in the mailbox */
+    bool readable;  /* epoll said so, and it was not read empty since */
     bool corked;    /* what `out` holds was not tried to write yet: drive() does, when it has no further request */
     uint8_t *frame; /* of the request in flight */
     struct frame_reader reader;
@@ -218,6 +220,7 @@ static void end_place(struct conn_place *place)
     TAILQ_REMOVE(&conn->places, place, link);
     conn->place_count--;
     chain_fini(&place->answer);
+    mem_free(place->frame);
     mem_free(place);
     conn_unref(conn);
 }
@@ -369,6 +372,9 @@ static void drive(struct conn *conn)
         }
         uint8_t *frame;
         size_t len, got;
+        if (frame_reader_drained(&conn->reader) && !conn->readable)
+            break;
+        conn->readable = false;
         enum error e = frame_reader_next(&conn->reader, conn->transport, conn->pool->scratch, &frame, &len, &got);
         STAT_ADD(bytes_in, (int64_t)got);
         if (got > 0)
@@ -389,6 +395,7 @@ static void drive(struct conn *conn)
 static void on_ready(struct loop_fd *w, int events)
 {
     struct conn *conn = CONTAINER_OF(w, struct conn, watch);
+    conn->readable = conn->readable || (events & (LOOP_READ | LOOP_ERROR)) != 0;
     if (conn->out.len > 0)
         advance(conn);
     else if (conn->state == CONN_READING)
@@ -483,7 +490,7 @@ void conn_free_frame(struct conn *conn)
 
 /* ---- requests that gave way ---- */
 
-struct conn_place *conn_give_way(struct conn *conn)
+struct conn_place *conn_give_way_with_frame(struct conn *conn)
 {
     ASSERT(loop_is_current(conn->pool->loop) && conn->state == CONN_HANDLING);
     if (conn->transport == NULL || conn->place_count == CONN_WAITING_MAX)
@@ -491,14 +498,29 @@ struct conn_place *conn_give_way(struct conn *conn)
     struct conn_place *place = mem_alloc(sizeof(*place));
     place->conn = conn; /* the request's reference */
     place->answered = false;
+    place->frame = conn->frame;
+    conn->frame = NULL;
     chain_init(&place->answer);
     TAILQ_INSERT_TAIL(&conn->places, place, link);
     conn->place_count++;
-    free_frame(conn);
     conn->state = CONN_READING;
     if (!conn->driving)
         post_resume(conn);
     return place;
+}
+
+struct conn_place *conn_give_way(struct conn *conn)
+{
+    struct conn_place *place = conn_give_way_with_frame(conn);
+    if (place != NULL)
+        conn_place_free_frame(place);
+    return place;
+}
+
+void conn_place_free_frame(struct conn_place *place)
+{
+    mem_free(place->frame);
+    place->frame = NULL;
 }
 
 /* What becomes ready in one round of the loop (a sync releases many) is written at once. */
@@ -512,6 +534,7 @@ void conn_place_reply(struct conn_place *place, struct chain *answer)
         return;
     }
     chain_splice(&place->answer, answer);
+    conn_place_free_frame(place);
     place->answered = true;
     if (place == TAILQ_FIRST(&conn->places))
         post_resume(conn);

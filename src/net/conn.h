@@ -77,6 +77,9 @@ struct conn_place;
  * has returned), and it ends by conn_place_reply or conn_place_refuse, whenever. Answers go out in the order of the requests. NULL, and nothing
  * changes, when CONN_WAITING_MAX have given way already or the connection has ended. */
 struct conn_place *conn_give_way(struct conn *conn);
+/* The same, but the frame stays: until the place ends or gives it up. For what soon goes on, so that requests that came together are handled together. */
+struct conn_place *conn_give_way_with_frame(struct conn *conn);
+void conn_place_free_frame(struct conn_place *place);
 /* Like conn_reply and conn_refuse, for a request that has given way. The place ends with it. */
 void conn_place_reply(struct conn_place *place, struct chain *answer);
 void conn_place_refuse(struct conn_place *place);

@@ -20,6 +20,11 @@ void frame_reader_fini(struct frame_reader *r)
     r->data = r->behind = NULL;
 }
 
+bool frame_reader_drained(const struct frame_reader *r)
+{
+    return r->short_read && r->behind == NULL;
+}
+
 bool frame_reader_inside(const struct frame_reader *r)
 {
     return r->length_got > 0 || r->data != NULL || r->behind != NULL;
@@ -188,17 +193,13 @@ enum error frame_reader_next(struct frame_reader *r, struct transport *t, uint8_
                              size_t *ret_read)
 {
     *ret_read = 0;
-    if (r->behind == NULL && r->drained) {
-        r->drained = false;
-        return ERR_NOT_FOUND;
-    }
     enum error e = r->behind != NULL ? feed_from_behind(r) : ERR_NOT_FOUND;
     while (e == ERR_NOT_FOUND && *ret_read < READ_PER_CALL) {
         size_t got = 0, room = 0;
         e = read_once(r, t, scratch, &got, &room);
         *ret_read += got;
-        r->drained = e == OK && got < room;
-        if (got == 0 || got < room)
+        r->short_read = got == 0 || got < room;
+        if (r->short_read)
             break; /* nothing there, or not more: no further call to be told so */
     }
     return e == OK ? hand_over(r, ret_data, ret_len) : e;

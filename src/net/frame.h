@@ -28,17 +28,19 @@ struct frame_reader {
     uint8_t *behind; /* bytes behind the frame; NULL: none */
     size_t behind_pos, behind_len;
     size_t last_size; /* of the frame before */
-    bool drained;     /* the read that brought the end of a frame found no more: the next call need not ask */
+    bool short_read;  /* the last one */
 };
 
 void frame_reader_init(struct frame_reader *r, size_t limit_bytes);
 void frame_reader_fini(struct frame_reader *r);
 /* Goes on to read; scratch has FRAME_SCRATCH_BYTES and holds nothing between calls. OK: a whole frame, owned by the caller
- * (mem_free). ERR_NOT_FOUND: more has to come, and the owner waits until the transport is readable. ERR_CLOSED: the peer closed. ERR_MALFORMED: a negative length. ERR_TOO_LARGE:
+ * (mem_free). ERR_NOT_FOUND: more has to come. ERR_CLOSED: the peer closed. ERR_MALFORMED: a negative length. ERR_TOO_LARGE:
  * above the limit. After another error than ERR_NOT_FOUND the stream is of no more use. *ret_read: bytes taken off the
  * transport, in every case. */
 MUST_CHECK enum error frame_reader_next(struct frame_reader *r, struct transport *t, uint8_t *scratch, uint8_t **ret_data,
                                         size_t *ret_len, size_t *ret_read);
+/* The last read did not fill its room, and nothing of it is left: the transport has to become readable before another one finds something. */
+bool frame_reader_drained(const struct frame_reader *r);
 /* Whether a frame has begun to come (a peer that closes now cuts it). */
 bool frame_reader_inside(const struct frame_reader *r);
 

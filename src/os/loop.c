@@ -1,4 +1,4 @@
-/* A round: hooks, sleep in epoll_wait, ready descriptors, due timers, mailbox.
+/* A round: hooks, sleep in epoll_wait, ready descriptors, due timers, mailbox, mailbox once more.
  *
  * The mailbox is a stack that any thread pushes to and the loop takes whole and turns round. The loop sets `asleep` before it
  * looks into the mailbox for the last time and a poster reads it after its push (both sequentially consistent): one of the two
@@ -348,6 +348,7 @@ void loop_step(struct loop *loop, int max_wait_ms)
     dispatch_events(loop);
     fire_due(loop);
     run_mail(loop);
+    run_mail(loop); /* what those posted to their own loop: an answer leaves before the next requests are looked at. No third time: a task may post itself for ever */
 }
 
 void loop_run(struct loop *loop)

@@ -53,8 +53,8 @@ struct loop_task { /* embedded; must stay valid until it ran; may be in one mail
     struct loop_task *next;
     void (*run)(struct loop_task *task);
 };
-/* Runs task->run on the loop's thread, in the order of posting. From any thread. Posting from the loop itself runs it in the
- * next round. */
+/* Runs task->run on the loop's thread, in the order of posting. From any thread. What the loop posts itself runs behind the other tasks of the round; what such a
+ * task posts, in the next round. */
 void loop_post(struct loop *loop, struct loop_task *task);
 
 /* Runs run(arg) on the loop's thread and waits for its end. Not from that thread, and only while the loop runs. */

@@ -138,7 +138,6 @@ void partition_get_validate_config(struct partition *p, struct validate_config *
 
 struct partition_appended {
     struct plog_appended log;
-    int32_t leader_epoch;
     bool waiting; /* the waiter stands; done comes later */
 };
 
@@ -148,6 +147,16 @@ struct partition_appended {
 MUST_CHECK enum error partition_append_client(struct partition *p, struct validated *records, int16_t acks,
                                               struct partition_waiter *waiter, struct partition_appended *ret_appended,
                                               struct problem *problem);
+
+/* The same for several, in their order, under one lock and with as few writes as can be (plog_append_clients). */
+struct partition_append {
+    struct plog_client_append log; /* records, problem; out: error, appended */
+    int16_t acks;
+    struct partition_waiter *waiter;
+    bool waiting; /* out */
+};
+void partition_append_clients(struct partition *p, struct partition_append *const *items, int count);
+
 /* Copied batches: only while the origin is APPEND_MIRROR (ERR_STATE), and none may be of a higher epoch than the partition's
  * leader epoch (ERR_STATE: raise it first; epoch invariant, spec section 7). Visible when written. `required_epoch` fences:
  * another leader epoch gives FENCED_LEADER_EPOCH; -1: any. */

@@ -1,16 +1,23 @@
 #include "base/stats.h"
 #include "repl/partition_internal.h"
 
+#define APPEND_AT_ONCE 64
+
 /* Counts what an append added to the log, and marks it when it may not be seen before it is durable. */
-static void appended(struct partition *p, uint64_t size_before, const struct plog_appended *a, bool must_be_durable)
+static void appended(struct partition *p, uint64_t bytes, const struct plog_appended *a, bool must_be_durable)
 {
     int64_t bytes_before = p->appended_bytes;
-    uint64_t size = plog_size_bytes(p->log);
-    p->appended_bytes += size > size_before ? (int64_t)(size - size_before) : 0;
+    p->appended_bytes += (int64_t)bytes;
     if (must_be_durable && !a->duplicate)
         partition_mark_undurable(p, a->base_offset, bytes_before);
     if (p->flushing.offset >= 0 && !p->flush_running)
         p->flush_wanted = true; /* the last flush found no room: it is tried again, or nothing behind it would ever be visible */
+}
+
+static uint64_t grown(const struct partition *p, uint64_t size_before)
+{
+    uint64_t size = plog_size_bytes(p->log);
+    return size > size_before ? size - size_before : 0;
 }
 
 static enum error refused(const struct partition *p, struct problem *problem)
@@ -20,31 +27,56 @@ static enum error refused(const struct partition *p, struct problem *problem)
     return p->refusal.code;
 }
 
+static void client_appended(struct partition *p, struct partition_append *item, bool flush_acks_all)
+{
+    const struct plog_appended *a = &item->log.appended;
+    bool durable = item->acks == -1 && flush_acks_all;
+    appended(p, a->duplicate ? 0 : (uint64_t)batch_size_bytes(item->log.records->header), a, durable);
+    /* A duplicate too: the first one may have come with acks=1 and not be on the disk yet. */
+    item->waiting = durable && a->last_offset >= plog_recovery_point(p->log);
+    if (item->waiting)
+        partition_stand(p, item->waiter, a->last_offset + 1);
+}
+
+static void append_some(struct partition *p, struct partition_append *const *items, int count)
+{
+    struct plog_client_append *logs[APPEND_AT_ONCE];
+    ASSERT(count > 0 && count <= APPEND_AT_ONCE);
+    bool flush_acks_all = atomic_load_explicit(&p->env->flush_acks_all, memory_order_relaxed);
+    for (int i = 0; i < count; i++)
+        logs[i] = &items[i]->log;
+    plog_append_clients(p->log, logs, count, p->leader_epoch);
+    for (int i = 0; i < count; i++)
+        if (logs[i]->error == OK)
+            client_appended(p, items[i], flush_acks_all);
+}
+
+void partition_append_clients(struct partition *p, struct partition_append *const *items, int count)
+{
+    enum error closed = partition_enter(p);
+    bool open = closed == OK && p->refusal.code == OK;
+    for (int i = 0; i < count; i++) {
+        items[i]->waiting = false;
+        if (closed != OK)
+            items[i]->log.error =
+                problem_set(items[i]->log.problem, closed, "%s-%d: %s", p->topic, p->index, error_message(closed));
+        else if (!open)
+            items[i]->log.error = refused(p, items[i]->log.problem);
+    }
+    for (int done = 0; open && done < count; done += APPEND_AT_ONCE)
+        append_some(p, items + done, MIN(count - done, APPEND_AT_ONCE));
+    if (closed == OK)
+        partition_leave(p);
+}
+
 enum error partition_append_client(struct partition *p, struct validated *records, int16_t acks, struct partition_waiter *waiter,
                                    struct partition_appended *ret_appended, struct problem *problem)
 {
-    enum error error = partition_enter(p);
-    if (error != OK)
-        return problem_set(problem, error, "%s-%d: %s", p->topic, p->index, error_message(error));
-    struct partition_appended out = {.leader_epoch = p->leader_epoch};
-    if (p->refusal.code != OK)
-        error = refused(p, problem);
-    else {
-        bool durable = acks == -1 && atomic_load_explicit(&p->env->flush_acks_all, memory_order_relaxed);
-        uint64_t size = plog_size_bytes(p->log);
-        error = plog_append_client(p->log, records, p->leader_epoch, &out.log, problem);
-        if (error == OK) {
-            appended(p, size, &out.log, durable);
-            /* A duplicate too: the first one may have come with acks=1 and not be on the disk yet. */
-            if (durable && out.log.last_offset >= plog_recovery_point(p->log)) {
-                partition_stand(p, waiter, out.log.last_offset + 1);
-                out.waiting = true;
-            }
-            *ret_appended = out;
-        }
-    }
-    partition_leave(p);
-    return error;
+    struct partition_append item = {.log = {.records = records, .problem = problem}, .acks = acks, .waiter = waiter};
+    partition_append_clients(p, &(struct partition_append *){&item}, 1);
+    if (item.log.error == OK)
+        *ret_appended = (struct partition_appended){.log = item.log.appended, .waiting = item.waiting};
+    return item.log.error;
 }
 
 enum error partition_append_copied(struct partition *p, struct bytes batches, int32_t required_epoch,
@@ -70,7 +102,7 @@ enum error partition_append_copied(struct partition *p, struct bytes batches, in
         uint64_t size = plog_size_bytes(p->log);
         error = plog_append_copied(p->log, batches, ret_appended, problem);
         if (error == OK)
-            appended(p, size, ret_appended, false);
+            appended(p, grown(p, size), ret_appended, false);
     }
     partition_leave(p);
     return error;
@@ -85,7 +117,7 @@ enum error partition_append_marker(struct partition *p, int64_t producer_id, int
     uint64_t size = plog_size_bytes(p->log);
     error = plog_append_marker(p->log, producer_id, producer_epoch, commit, coordinator_epoch, p->leader_epoch, ret_appended);
     if (error == OK)
-        appended(p, size, ret_appended, true);
+        appended(p, grown(p, size), ret_appended, true);
     partition_leave(p);
     return error;
 }
@@ -99,7 +131,7 @@ enum error partition_append_barrier(struct partition *p, struct str source_clust
     uint64_t size = plog_size_bytes(p->log);
     error = plog_append_barrier(p->log, source_cluster_id, scope, p->leader_epoch, ret_appended, ret_expired);
     if (error == OK)
-        appended(p, size, ret_appended, true);
+        appended(p, grown(p, size), ret_appended, true);
     partition_leave(p);
     return error;
 }

@@ -21,6 +21,7 @@
 #include "server/listeners.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/worker.h"
 #include "storage/log_manager.h"
 
 #define FETCH_SESSION_EVICTION_MS 120000 /* Kafka: min.incremental.fetch.session.eviction.ms */
@@ -115,6 +116,8 @@ static enum error start_threads(struct broker *b, struct problem *problem)
     enum error error = helpers_start((int)config_static_long(b->properties, "background.threads"), &s->helpers);
     if (error == OK)
         error = loop_group_start(s->clock, loops, &s->loops);
+    if (error == OK)
+        s->workers = workers_create(s->loops);
     return error == OK ? OK : problem_set(problem, error, "threads cannot be started");
 }
 
@@ -400,6 +403,8 @@ void broker_stop(struct broker *b)
     controller_destroy(s->controller);
     meta_store_close(b->store);
     helpers_stop(s->helpers);
+    int loops = s->loops != NULL ? loop_group_count(s->loops) : 0;
     loop_group_stop(s->loops);
+    workers_destroy(s->workers, loops);
     mem_free(b);
 }

@@ -5,6 +5,7 @@
 #include "net/conn.h"
 #include "server/handlers.h"
 #include "server/server.h"
+#include "server/worker.h"
 
 static const struct {
     int16_t api_key;
@@ -81,6 +82,9 @@ void request_arrived(void *arg, struct conn *conn, uint8_t *frame, size_t len)
     const char *refusal = decode(r, (struct bytes){frame, (int64_t)len}, &header, &answered);
     if (refusal != NULL)
         request_close(r, refusal);
-    else if (!answered)
+    else if (!answered) {
+        if (r->api_key != API_PRODUCE)
+            append_queue_flush(&r->worker->appends); /* what came before it has happened */
         handler_find(r->api_key)(r);
+    }
 }

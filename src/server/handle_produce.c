@@ -1,5 +1,5 @@
-/* Produce. Validation (CRC, decompression, the walk over the records) runs before any lock; then each partition appends under its own. acks=all waits on the
- * partitions until everything is durable, or the time is over. */
+/* Produce. Validation (CRC, decompression, the walk over the records) runs before any lock; then the records stand in the loop's queue (append_queue.h) until
+ * the requests are read that came with this one. acks=all waits on the partitions until everything is durable, or the time is over. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -9,8 +9,11 @@
 #include "repl/partitions.h"
 #include "server/handlers.h"
 #include "server/server.h"
+#include "server/worker.h"
 
 #define FULL_DISK_LOG_INTERVAL_MS 10000
+/* Records of a request that waits for others to be appended with; their frames stay in memory meanwhile. */
+#define TOGETHER_BYTES (64 * 1024)
 
 struct produce_part {
     const struct produce_request_topic_data *topic;
@@ -18,6 +21,8 @@ struct produce_part {
     struct produce_response_responses_partition_responses *out;
     struct partition *partition; /* a reference */
     bool twice;                  /* comes again in the request */
+    struct queued_append append;
+    struct validated validated;
     struct partition_waiter waiter;
     struct produce *produce;
     enum error waited; /* written before the count falls */
@@ -27,10 +32,12 @@ struct produce {
     struct request *request;
     struct partition_wake wake;
     struct loop_timer timer;
+    int queued;          /* partitions that are not appended yet, and one while they are begun */
     _Atomic int waiting; /* partitions that are not durable yet, and one while they are begun */
     struct produce_part *parts;
     int32_t count;
-    bool failed; /* acks=0: the only way to say so is to close the connection */
+    int64_t bytes; /* of records in the queue */
+    bool failed;   /* acks=0: the only way to say so is to close the connection */
     struct produce_response response;
 };
 
@@ -141,10 +148,10 @@ static bool internal_topic(const struct partition *p)
     return strcmp(partition_topic(p), "__consumer_offsets") == 0 || strcmp(partition_topic(p), "__transaction_state") == 0;
 }
 
-static enum error append(struct produce_part *part, struct problem *problem)
+/* All that needs no lock. */
+static enum error prepare(struct produce_part *part, struct problem *problem)
 {
     struct request *r = part->produce->request;
-    const struct produce_request *request = r->body;
     struct bytes records = {part->data->records.p, part->data->records.len};
     enum error error = check_transaction(r, records);
     if (error == OK && part->twice)
@@ -155,40 +162,73 @@ static enum error append(struct produce_part *part, struct problem *problem)
     if (error != OK)
         return error;
     struct validate_config config;
-    struct validated validated = {0};
     struct validate_errors errors = {0};
     partition_get_validate_config(part->partition, &config);
     error = validate_records(records, r->version, VALIDATE_CLIENT, &config, clock_wall_ms(r->server->clock), &r->arena,
-                             &validated, &errors, problem);
-    if (error != OK) {
+                             &part->validated, &errors, problem);
+    if (error != OK)
         set_record_errors(part, &errors);
-        return error;
-    }
-    struct partition_appended appended = {0};
-    part->waiter.done = durable;
-    atomic_fetch_add(&part->produce->waiting, 1);
-    error = partition_append_client(part->partition, &validated, request->acks, &part->waiter, &appended, problem);
-    validated_fini(&validated);
-    if (error != OK || !appended.waiting)
-        atomic_fetch_sub(&part->produce->waiting, 1);
-    if (error == OK) {
-        STAT_ADD(records_bytes_appended, records.len);
-        part->out->base_offset = appended.log.base_offset;
-        part->out->log_append_time_ms = appended.log.log_append_time_ms;
-        part->out->log_start_offset = appended.log.log_start_offset;
-    }
     return error;
 }
 
-/* ---- The request ---- */
-
-/* The appends are done, in the order of the requests, so the next request of the connection may append: one fdatasync then serves all that wait. */
-static void give_way(struct request *r, struct produce *p)
+static void tell_full_disk(struct server *server, struct problem *problem)
 {
-    for (int32_t t = 0; t < p->response.responses_n; t++)
-        p->response.responses[t].name = arena_str(&r->arena, p->response.responses[t].name);
-    request_give_way(r);
+    char line[1000];
+    problem_hint(problem, "Make room in the data folder; reads go on, and writes do as soon as there is room");
+    int64_t now = clock_mono_ms(server->clock), last = atomic_load(&server->full_disk_logged_ms);
+    if ((last == 0 || now - last >= FULL_DISK_LOG_INTERVAL_MS) &&
+        atomic_compare_exchange_strong(&server->full_disk_logged_ms, &last, now))
+        log_error("server", "records of a client could not be stored: %s", problem_line(problem, line, sizeof(line)));
 }
+
+static void all_appended(struct produce *p);
+
+static void appended(struct queued_append *a)
+{
+    struct produce_part *part = CONTAINER_OF(a, struct produce_part, append);
+    struct produce *p = part->produce;
+    const struct plog_client_append *log = &a->append.log;
+    validated_fini(&part->validated);
+    if (log->error == OK) {
+        STAT_ADD(records_bytes_appended, part->data->records.len);
+        part->out->base_offset = log->appended.base_offset;
+        part->out->log_append_time_ms = log->appended.log_append_time_ms;
+        part->out->log_start_offset = log->appended.log_start_offset;
+    } else {
+        if (log->error == ERR_NO_SPACE)
+            tell_full_disk(p->request->server, log->problem);
+        set_error(part, log->error, log->problem);
+    }
+    if (log->error != OK || !a->append.waiting)
+        atomic_fetch_sub(&p->waiting, 1);
+    if (--p->queued == 0)
+        all_appended(p);
+}
+
+static void append_part(struct produce_part *part)
+{
+    struct produce *p = part->produce;
+    const struct produce_request *request = p->request->body;
+    struct problem problem;
+    problem.code = OK;
+    problem.message[0] = problem.detail[0] = problem.hint[0] = '\0';
+    enum error error = prepare(part, &problem);
+    if (error != OK) {
+        set_error(part, error, &problem);
+        return;
+    }
+    p->queued++;
+    p->bytes += part->data->records.len;
+    atomic_fetch_add(&p->waiting, 1);
+    part->waiter.done = durable;
+    part->append = (struct queued_append){.partition = part->partition, .appended = appended};
+    part->append.append.log.records = &part->validated;
+    part->append.append.acks = request->acks;
+    part->append.append.waiter = &part->waiter;
+    append_queue_add(&p->request->worker->appends, &part->append);
+}
+
+/* ---- The request ---- */
 
 static int by_partition(const void *left, const void *right)
 {
@@ -253,26 +293,6 @@ static void find_partition(struct produce_part *part)
         set_error(part, error, NULL);
 }
 
-static void tell_full_disk(struct server *server, struct problem *problem)
-{
-    char line[1000];
-    problem_hint(problem, "Make room in the data folder; reads go on, and writes do as soon as there is room");
-    int64_t now = clock_mono_ms(server->clock), last = atomic_load(&server->full_disk_logged_ms);
-    if ((last == 0 || now - last >= FULL_DISK_LOG_INTERVAL_MS) &&
-        atomic_compare_exchange_strong(&server->full_disk_logged_ms, &last, now))
-        log_error("server", "records of a client could not be stored: %s", problem_line(problem, line, sizeof(line)));
-}
-
-static void append_part(struct produce_part *part)
-{
-    struct problem problem = {0};
-    enum error error = append(part, &problem);
-    if (error == ERR_NO_SPACE)
-        tell_full_disk(part->produce->request->server, &problem);
-    if (error != OK)
-        set_error(part, error, &problem);
-}
-
 static void name_leader(struct produce *p)
 {
     struct server *server = p->request->server;
@@ -289,6 +309,29 @@ static void name_leader(struct produce *p)
     p->response.node_endpoints_n = 1;
 }
 
+/* What is durable already is answered; the rest waits, and lets the connection's next request in: its appends are done, in the order of the requests, and one
+ * fdatasync then serves all that wait. */
+static void all_appended(struct produce *p)
+{
+    struct request *r = p->request;
+    const struct produce_request *request = r->body;
+    name_leader(p);
+    if (atomic_fetch_sub(&p->waiting, 1) == 1) {
+        finish(p);
+        return;
+    }
+    request_on_cancel(r, cancelled);
+    loop_timer_start(r->loop, &p->timer, MAX(request->timeout_ms, 0), timed_out);
+    for (int32_t t = 0; t < p->response.responses_n; t++)
+        p->response.responses[t].name = arena_str(&r->arena, p->response.responses[t].name);
+    if (r->cancelled)
+        give_up(p, REQUEST_TIMED_OUT);
+    else if (r->place != NULL)
+        request_free_frame(r);
+    else
+        request_give_way(r);
+}
+
 void handle_produce(struct request *r)
 {
     const struct produce_request *request = r->body;
@@ -297,6 +340,7 @@ void handle_produce(struct request *r)
     p->request = r;
     p->wake.loop = r->loop;
     p->wake.task.run = all_durable;
+    p->queued = 1;
     atomic_init(&p->waiting, 1);
     proto_init(&PROTO_PRODUCE_RESPONSE, &p->response);
     if (!lay_out(p, request)) {
@@ -313,12 +357,8 @@ void handle_produce(struct request *r)
         else if (p->parts[i].partition != NULL)
             append_part(&p->parts[i]);
     }
-    name_leader(p);
-    if (atomic_fetch_sub(&p->waiting, 1) == 1) {
-        finish(p);
-        return;
-    }
-    request_on_cancel(r, cancelled);
-    loop_timer_start(r->loop, &p->timer, MAX(request->timeout_ms, 0), timed_out);
-    give_way(r, p);
+    if (p->queued > 1 && (p->bytes > TOGETHER_BYTES || !request_give_way_with_frame(r)))
+        append_queue_flush(&r->worker->appends);
+    if (--p->queued == 0)
+        all_appended(p);
 }

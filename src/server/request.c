@@ -1,5 +1,5 @@
-/* The life of a request. Each connection keeps one struct request, used again and again; further ones are made when it is in use (they gave way) and go when
- * they end. The connection's own state dies with the connection, or with the last request when that ends later. */
+/* The life of a request. Each loop keeps some that ended, to be used again: a connection that asks for nothing has none. The connection's own state dies with
+ * the connection, or with the last request when that ends later. */
 #include "server/request.h"
 
 #include "base/assert.h"
@@ -8,51 +8,50 @@
 #include "net/conn.h"
 #include "server/handlers.h"
 #include "server/server.h"
+#include "server/worker.h"
 
-/* An idle connection keeps no more than an arena's first block from its largest request; a request that gives way may hold so much. */
+/* What a request that gives way may hold. */
 #define GIVE_WAY_ARENA_BYTES (64 * 1024)
+/* What one that waits to be used again holds. */
+#define SPARE_ARENA_BYTES (16 * 1024)
 
 struct client {
     TAILQ_HEAD(, request) requests; /* in flight */
-    struct request *spare;
+    struct worker *worker;
     bool closed;
 };
 
-static void request_free(struct request *r)
+void request_free(struct request *r)
 {
-    if (r == NULL)
-        return;
     arena_fini(&r->arena);
     mem_free(r);
-}
-
-static void client_free(struct client *c)
-{
-    request_free(c->spare);
-    mem_free(c);
 }
 
 void request_conn_opened(void *arg, struct conn *conn)
 {
     struct client *c = mem_calloc(1, sizeof(*c));
     TAILQ_INIT(&c->requests);
+    c->worker = worker_of(arg, conn_loop(conn));
     conn_set_data(conn, c);
 }
 
 struct request *request_begin(struct server *server, struct conn *conn)
 {
     struct client *c = conn_data(conn);
-    struct request *r = c->spare;
-    c->spare = NULL;
-    if (r == NULL) {
+    struct worker *w = c->worker;
+    struct request *r;
+    if (w->spare_count > 0) {
+        r = w->spares[--w->spare_count];
+    } else {
         r = mem_calloc(1, sizeof(*r));
         r->server = server;
+        r->worker = w;
         r->loop = conn_loop(conn);
-        r->conn = conn;
-        r->client = c;
-        r->peer = str_of(conn_peer(conn));
         arena_init(&r->arena, LIMIT_DECODE_ARENA_BYTES);
     }
+    r->conn = conn;
+    r->client = c;
+    r->peer = str_of(conn_peer(conn));
     r->api = NULL;
     r->version = -1;
     r->client_id = STR_NULL;
@@ -69,7 +68,7 @@ void request_conn_closed(void *arg, struct conn *conn, enum error why)
         log_info("server", "connection ended peer=%s why=%s", conn_peer(conn), error_name(why));
     c->closed = true;
     if (TAILQ_EMPTY(&c->requests)) {
-        client_free(c);
+        mem_free(c);
         return;
     }
     TAILQ_FOREACH (r, &c->requests, link)
@@ -102,19 +101,23 @@ static struct ended end(struct request *r)
     struct ended ended = {r->conn, r->place};
     TAILQ_REMOVE(&c->requests, r, link);
     atomic_fetch_sub(&r->server->requests_in_flight, 1);
-    if (c->closed || c->spare != NULL) {
+    struct worker *w = c->worker;
+    if (c->closed && TAILQ_EMPTY(&c->requests))
+        mem_free(c);
+    if (w->spare_count == WORKER_SPARES) {
         request_free(r);
-        if (c->closed && TAILQ_EMPTY(&c->requests))
-            client_free(c);
         return ended;
     }
     r->place = NULL;
     r->on_cancel = NULL;
     r->body = NULL;
     r->state = NULL;
+    r->cancelled = false;
     arena_reset(&r->arena);
+    if (r->arena.end - r->arena.next > SPARE_ARENA_BYTES)
+        arena_fini(&r->arena);
     r->arena.limit_bytes = LIMIT_DECODE_ARENA_BYTES;
-    c->spare = r;
+    w->spares[w->spare_count++] = r;
     return ended;
 }
 
@@ -125,6 +128,20 @@ void request_give_way(struct request *r)
     r->place = conn_give_way(r->conn);
     if (r->place != NULL)
         r->client_id = STR_NULL; /* it stood in the frame */
+}
+
+bool request_give_way_with_frame(struct request *r)
+{
+    if (r->cancelled || r->arena.used_bytes > GIVE_WAY_ARENA_BYTES)
+        return false;
+    r->place = conn_give_way_with_frame(r->conn);
+    return r->place != NULL;
+}
+
+void request_free_frame(struct request *r)
+{
+    r->client_id = STR_NULL; /* it stood in the frame */
+    conn_place_free_frame(r->place);
 }
 
 static void refuse(struct ended ended)
@@ -163,8 +180,13 @@ void request_close(struct request *r, const char *reason)
 
 void request_no_response(struct request *r)
 {
-    ASSERT(r->place == NULL);
-    conn_no_reply(end(r).conn);
+    struct ended ended = end(r);
+    struct chain nothing;
+    chain_init(&nothing);
+    if (ended.place != NULL)
+        conn_place_reply(ended.place, &nothing);
+    else
+        conn_no_reply(ended.conn);
 }
 
 /* ---- What handlers use meanwhile ---- */

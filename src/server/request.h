@@ -26,9 +26,11 @@ struct server;
 struct conn;
 struct conn_place;
 struct client;
+struct worker;
 
 struct request {
     struct server *server; /* server/server.h */
+    struct worker *worker; /* server/worker.h: the loop's */
     struct loop *loop;     /* the connection's; all but `work` of request_run happens on it */
     struct arena arena;    /* decoded body, response and whatever the handler needs; freed after the answer */
     const struct proto_api *api;
@@ -62,6 +64,10 @@ void request_no_response(struct request *r);
  * keep their order. The frame is freed, and with it all strings and bytes of the body that are views into it: copy first what the answer needs. Does nothing
  * (the frame stays) when the request takes much memory or too many of this connection wait already. */
 void request_give_way(struct request *r);
+/* The same for one that goes on as soon as those are read that came with it: the frame stays, until request_free_frame or the end. False: the request could not
+ * give way. */
+bool request_give_way_with_frame(struct request *r);
+void request_free_frame(struct request *r);
 /* Runs work on a helper thread, then done on the loop. The arena belongs to work meanwhile. */
 void request_run(struct request *r, void (*work)(struct request *r), void (*done)(struct request *r));
 /* hook runs on the loop when the connection ends before the answer; NULL takes it back. The hook may end the request. */
@@ -76,6 +82,7 @@ struct str request_problem_text(struct request *r, const struct problem *problem
 
 /* ---- For server.c: callbacks of net's connections (struct conn_events), arg is the struct server ---- */
 
+void request_free(struct request *r); /* worker.c's: one that is not in use */
 void request_conn_opened(void *arg, struct conn *conn);
 struct request *request_begin(struct server *server, struct conn *conn);
 void request_arrived(void *arg, struct conn *conn, uint8_t *frame, size_t len);

@@ -29,6 +29,7 @@ struct server {
     const struct clock *clock;
     struct random_source *random;
     struct loop_group *loops;
+    struct worker *workers;  /* one a loop, in their order */
     struct helpers *helpers; /* flushes, blocking handlers */
     struct log_manager *logs;
     struct controller *controller;

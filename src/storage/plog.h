@@ -93,6 +93,16 @@ struct plog_appended {
 MUST_CHECK enum error plog_append_client(struct plog *log, struct validated *records, int32_t leader_epoch,
                                          struct plog_appended *ret_appended, struct problem *problem);
 
+/* One of several client appends, each with an outcome of its own. */
+struct plog_client_append {
+    struct validated *records;
+    struct problem *problem;       /* what went wrong, when error is not OK; NULL: nobody asks */
+    enum error error;              /* out */
+    struct plog_appended appended; /* out, when error is OK */
+};
+/* In their order, as if one by one; neighbours that go into one segment are written at once and succeed or fail together. */
+void plog_append_clients(struct plog *log, struct plog_client_append *const *items, int count, int32_t leader_epoch);
+
 /* Whole batches as a leader elsewhere wrote them: stored byte for byte; no client check applies. Base offsets must rise and the
  * first must be >= LEO (a gap is legal). The caller has checked sizes, magic and CRC of each batch (batch_scan). Barriers act by
  * the one rule. When writing fails, whole batches at the front of the chunk may be in the log: plog_end_offset tells. */

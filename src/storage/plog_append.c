@@ -1,4 +1,4 @@
-/* Appending: one pwritev for a client's batch, one per run of batches for a copied chunk.
+/* Appending: one pwritev for the batches of clients that come together, one per run of batches for a copied chunk.
  *
  * Order of every append: check, stage the producer state, roll when due, write, and only then change anything in memory. A write that fails leaves bytes
  * behind the segment's known end, which the next append cuts off (segment.h), and nothing else. Nothing is synced here.
@@ -258,6 +258,9 @@ static enum error check_usable(const struct plog *log, struct problem *problem)
 
 /* ---- Clients ---- */
 
+/* Batches of one pwritev: bounds what stands on the stack. */
+#define CLIENT_RUN_BATCHES 64
+
 static bool is_duplicate(struct plog *log, const struct validated *v, const uint8_t *header, struct plog_appended *ret_appended)
 {
     struct producer_batch found;
@@ -276,33 +279,138 @@ static bool is_duplicate(struct plog *log, const struct validated *v, const uint
     return true;
 }
 
-enum error plog_append_client(struct plog *log, struct validated *records, int32_t leader_epoch,
-                              struct plog_appended *ret_appended, struct problem *problem)
+/* What is checked and staged, and waits for its write. */
+struct client_run {
+    struct plog_client_append *const *items;
+    int first, count; /* items whose outcome hangs on the write, duplicates of what is in it among them */
+    int batches;
+    uint64_t bytes;
+    int64_t end_offset;
+    struct iovec iov[2 * CLIENT_RUN_BATCHES];
+    struct segment_batch noted[CLIENT_RUN_BATCHES];
+};
+
+static void begin_client_run(const struct plog *log, struct client_run *run, int first)
 {
+    run->first = first;
+    run->count = run->batches = 0;
+    run->bytes = 0;
+    run->end_offset = log->end_offset;
+}
+
+static enum error write_batches(struct plog *log, const struct client_run *run)
+{
+    enum error error =
+        segment_append(plog_active(log), run->iov, 2 * run->batches, run->noted, run->batches, log->config.index_interval_bytes);
+    if (error != OK) {
+        producer_state_discard(log->producers);
+        return plog_broken(log, error);
+    }
+    int64_t previous_end = log->end_offset;
+    for (int i = 0; i < run->batches; i++) {
+        const uint8_t *header = run->iov[2 * i].iov_base;
+        plog_note_epoch(log, header, previous_end);
+        previous_end = batch_next_offset(header);
+        log->last_batch_epoch = batch_leader_epoch(header);
+    }
+    log->ends_with_own_barrier = false;
+    return commit(log, run->end_offset, run->bytes);
+}
+
+static void write_client_run(struct plog *log, struct client_run *run)
+{
+    int64_t end_offset = log->end_offset;
+    enum error error = run->batches > 0 ? write_batches(log, run) : OK;
+    for (int i = run->first; error != OK && i < run->first + run->count; i++) {
+        struct plog_client_append *item = run->items[i];
+        if (item->error == OK && item->appended.last_offset >= end_offset)
+            item->error = problem_set(item->problem, error, "writing to the log %s failed: %s", log->dir, error_message(error));
+    }
+    begin_client_run(log, run, run->first + run->count);
+}
+
+static void add_to_run(struct client_run *run, struct validated *records, const struct segment_batch *b)
+{
+    run->iov[2 * run->batches] = (struct iovec){records->header, BATCH_OVERHEAD};
+    run->iov[2 * run->batches + 1] = (struct iovec){(void *)records->rest.p, (size_t)records->rest.len};
+    run->noted[run->batches++] = *b;
+    run->bytes += b->bytes;
+    run->end_offset = b->last_offset + 1;
+}
+
+static enum error not_written(struct plog *log, struct problem *problem, enum error error)
+{
+    (void)plog_broken(log, error);
+    return problem_set(problem, error, "writing to the log %s failed: %s", log->dir, error_message(error));
+}
+
+static void fill_from_client(const struct plog *log, const struct validated *records, struct plog_appended *ret)
+{
+    fill_appended(log, batch_base_offset(records->header), ret);
+    ret->last_offset = batch_last_offset(records->header);
+    ret->log_append_time_ms = records->log_append_time_ms;
+    ret->max_producer_id = MAX(records->producer_id, -1);
+}
+
+/* ERR_CONFLICT: the run has to be written first. Whatever is refused here has staged nothing. */
+static enum error stage_client(struct plog *log, struct client_run *run, struct plog_client_append *item, int32_t leader_epoch)
+{
+    struct validated *records = item->records;
     uint8_t *header = records->header;
-    enum error error = check_usable(log, problem);
+    enum error error = check_usable(log, item->problem);
     if (error != OK)
         return error;
     ASSERT(!batch_is_control(header));
-    int64_t base_offset = log->end_offset;
-    batch_set_base_offset(header, base_offset);
+    batch_set_base_offset(header, run->end_offset);
     batch_set_leader_epoch(header, leader_epoch);
-    if (records->origin == VALIDATE_CLIENT && is_duplicate(log, records, header, ret_appended))
+    if (records->origin == VALIDATE_CLIENT && is_duplicate(log, records, header, &item->appended))
         return OK;
-    enum producer_origin origin = records->origin == VALIDATE_CLIENT ? PRODUCER_CLIENT : PRODUCER_COORDINATOR;
-    error = plog_stage(log, origin, header, NULL, problem);
+    struct segment_batch b = {(uint32_t)batch_size_bytes(header), batch_last_offset(header), batch_max_timestamp(header)};
+    bool due;
+    error = roll_due(log, run->bytes, &b, &due);
+    if (error != OK)
+        return not_written(log, item->problem, error);
+    if (run->batches > 0 && (due || run->batches == CLIENT_RUN_BATCHES))
+        return ERR_CONFLICT;
+    error =
+        plog_stage(log, records->origin == VALIDATE_CLIENT ? PRODUCER_CLIENT : PRODUCER_COORDINATOR, header, NULL, item->problem);
+    if (error != OK)
+        return error;
+    if (due)
+        error = plog_roll_at(log, log->end_offset);
     if (error != OK) {
         producer_state_discard(log->producers);
-        return error;
+        return not_written(log, item->problem, error);
     }
-    struct iovec iov[2] = {{header, BATCH_OVERHEAD}, {(void *)records->rest.p, (size_t)records->rest.len}};
-    error = write_one(log, header, iov, 2);
-    if (error != OK)
-        return problem_set(problem, error, "writing to the log %s failed: %s", log->dir, error_message(error));
-    fill_appended(log, base_offset, ret_appended);
-    ret_appended->log_append_time_ms = records->log_append_time_ms;
-    ret_appended->max_producer_id = MAX(records->producer_id, -1);
+    fill_from_client(log, records, &item->appended);
+    add_to_run(run, records, &b);
     return OK;
+}
+
+void plog_append_clients(struct plog *log, struct plog_client_append *const *items, int count, int32_t leader_epoch)
+{
+    struct client_run run;
+    run.items = items;
+    begin_client_run(log, &run, 0);
+    for (int i = 0; i < count; i++) {
+        items[i]->error = stage_client(log, &run, items[i], leader_epoch);
+        if (items[i]->error == ERR_CONFLICT) {
+            write_client_run(log, &run);
+            items[i]->error = stage_client(log, &run, items[i], leader_epoch);
+        }
+        run.count++;
+    }
+    write_client_run(log, &run);
+}
+
+enum error plog_append_client(struct plog *log, struct validated *records, int32_t leader_epoch,
+                              struct plog_appended *ret_appended, struct problem *problem)
+{
+    struct plog_client_append item = {.records = records, .problem = problem};
+    plog_append_clients(log, &(struct plog_client_append *){&item}, 1, leader_epoch);
+    if (item.error == OK)
+        *ret_appended = item.appended;
+    return item.error;
 }
 
 /* ---- Control batches of our own ---- */

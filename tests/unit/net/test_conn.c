@@ -560,6 +560,30 @@ static void an_answer_waits_behind_those_that_gave_way(void **state)
     conn_no_reply(w->conn);
 }
 
+static void a_frame_may_stay_with_its_place(void **state)
+{
+    struct world *w = *state;
+    send_frame(w, "kept", 4);
+    settle(w);
+    const uint8_t *frame = w->frame;
+    struct conn_place *place = conn_give_way_with_frame(w->conn);
+    send_frame(w, "next", 4);
+    settle(w);
+    assert_int_equal(w->requests, 2);
+    assert_memory_equal(frame, "kept", 4);
+    conn_place_free_frame(place);
+    conn_no_reply(w->conn);
+    reply_at(place, '1');
+    assert_received(w, "1");
+    send_frame(w, "gone", 4);
+    settle(w);
+    place = conn_give_way_with_frame(w->conn); /* the frame goes with its place, when the peer has gone too */
+    close(w->peer);
+    w->peer = -1;
+    settle(w);
+    reply_at(place, '2');
+}
+
 static void so_many_may_give_way_and_no_more(void **state)
 {
     struct world *w = *state;
@@ -632,6 +656,7 @@ int main(void)
         TEST(idle_connections_end_but_not_while_they_wait_for_us),
         TEST(requests_that_give_way_are_answered_in_order),
         TEST(an_answer_waits_behind_those_that_gave_way),
+        TEST(a_frame_may_stay_with_its_place),
         TEST(so_many_may_give_way_and_no_more),
         TEST(places_outlive_their_connection),
         TEST(a_kept_reference_outlives_the_connection),

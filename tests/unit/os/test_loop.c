@@ -167,14 +167,14 @@ static void post_again(struct loop_task *task)
     loop_post(r->loop, task);
 }
 
-static void a_task_posted_by_the_loop_runs_in_the_next_round(void **state)
+static void a_task_posted_by_a_task_runs_in_the_same_round_but_only_once(void **state)
 {
     struct loop *loop = new_loop(CLOCK_SYSTEM);
     struct repeated r = {.task = {.run = post_again}, .loop = loop};
     loop_post(loop, &r.task);
     for (int round = 1; round <= 5; round++) {
-        loop_step(loop, -1); /* must not sleep */
-        assert_int_equal(r.runs, round);
+        loop_step(loop, -1); /* must not sleep, and must come to an end */
+        assert_int_equal(r.runs, 2 * round);
     }
     loop_destroy(loop); /* drops what is left */
 }
@@ -344,7 +344,7 @@ int main(void)
         cmocka_unit_test(timers_fire_in_order_of_their_time),
         cmocka_unit_test(a_timer_may_stop_others_and_start_itself),
         cmocka_unit_test(mail_from_many_threads_comes_in_the_order_of_each),
-        cmocka_unit_test(a_task_posted_by_the_loop_runs_in_the_next_round),
+        cmocka_unit_test(a_task_posted_by_a_task_runs_in_the_same_round_but_only_once),
         cmocka_unit_test(stop_before_run_is_not_lost),
         cmocka_unit_test(a_watch_stopped_in_a_callback_gets_no_call),
         cmocka_unit_test(a_watch_may_stop_itself),
