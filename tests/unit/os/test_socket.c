@@ -215,6 +215,8 @@ static void names_are_resolved_or_refused(void **state)
 
 static void without_descriptors_the_connection_waits(void **state)
 {
+    if (getenv("KAGAMI_VALGRIND") != NULL) /* it keeps descriptors, and a limit, of its own */
+        skip();
     struct pair p;
     listen_here(&p, "127.0.0.1");
     struct host_port address = {.host = "127.0.0.1", .port = p.port};
