@@ -177,6 +177,8 @@ def run(bench, chosen):
                 bench.brokers.drop() # it has brokers of its own
             for work in works:
                 work.run(bench)
+            if works:
+                print(f"{group}: done after {(time.monotonic() - start) / 60:.1f} minutes", file=sys.stderr)
     except KeyboardInterrupt:
         bench.failures["interrupted"] = "the rest"
     print_end(bench, time.monotonic() - start)
