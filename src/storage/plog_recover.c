@@ -483,6 +483,20 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     return error;
 }
 
+/* What was passed over as durable turned out unreadable when something of it was needed. */
+static void not_opened(const struct plog *log, enum error error, struct problem *problem)
+{
+    if (error != CORRUPT_MESSAGE && error != ERR_TRUNCATED && error != ERR_CORRUPT) {
+        problem_set(problem, error, "the log %s cannot be opened: %s", log->dir, error_message(error));
+        return;
+    }
+    problem_set(problem, error, "the log %s is damaged below offset %" PRId64 ": %s", log->dir, plog_recovery_point(log),
+                error_message(error));
+    problem_detail(problem, "all of that was on disk once, so this is no crash");
+    problem_hint(problem, "restore the folder from a copy, or take the partition's line out of " RECOVERY_POINT_CHECKPOINT
+                          " to have every segment read and the log cut where it is damaged");
+}
+
 enum error plog_open(const struct plog_params *params, struct plog **ret_log, struct problem *problem)
 {
     struct problem ignored;
@@ -495,7 +509,7 @@ enum error plog_open(const struct plog_params *params, struct plog **ret_log, st
         return OK;
     }
     if (problem->code == OK)
-        problem_set(problem, error, "the log %s cannot be opened: %s", log->dir, error_message(error));
+        not_opened(log, error, problem);
     (void)plog_close(log, false);
     return error;
 }

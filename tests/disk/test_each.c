@@ -155,7 +155,7 @@ static bool lies(uint64_t seed, uint64_t at)
         w.f.log = log;
         if (error == OK)
             check_sound(&w, l, log);
-        else if (error == KAFKA_STORAGE_ERROR && strstr(buf_cstr(&w.events), "is damaged behind offset") == NULL)
+        else if (error == KAFKA_STORAGE_ERROR && strstr(buf_cstr(&w.events), "is damaged be") == NULL)
             wrong(&w, l, "is out of service, and nobody says why");
     }
     finish(&w);

@@ -97,8 +97,10 @@ static enum error log_step(struct world *w, struct one_log *l, uint64_t what)
         return plog_append_marker(log, 3, 0, pick(w, 2) == 0, 0, MAX(plog_latest_epoch(log), 0), &a);
     case 2:
         w->doing = "barrier";
+        if (pick(w, 3) != 0)
+            return OK;
         l->may_grow = 1;
-        return pick(w, 3) == 0 ? plog_append_barrier(log, STR("source"), 0, plog_latest_epoch(log) + 1, &a, &ignored) : OK;
+        return plog_append_barrier(log, STR("source"), 0, plog_latest_epoch(log) + 1, &a, &ignored);
     case 3:
         w->doing = "roll";
         return plog_roll(log);
