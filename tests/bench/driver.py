@@ -26,6 +26,7 @@ class Bench:
         self.build = os.path.abspath(options.build)
         self.tool = systems.Tool(self.build)
         self.rounds, self.scale = options.rounds, options.scale
+        self.late_at = time.monotonic() + options.minutes * 60
         self.folder = os.path.abspath(options.folder or os.path.join(self.build, "bench-data"))
         self.kafka_missing = kafka_peer.available()
         self.maker_missing = self.kafka_missing or kafka_peer.available("mirror-maker")
@@ -42,6 +43,9 @@ class Bench:
         """A time limit, wider where more has to be done or others work here too."""
         return limit * max(self.scale, 1) * max(os.getloadavg()[0] / os.cpu_count(), 1)
 
+    def late(self):
+        return time.monotonic() > self.late_at
+
     def path(self, name):
         os.makedirs(self.folder, exist_ok=True)
         return os.path.join(self.folder, name)
@@ -51,6 +55,9 @@ class Bench:
 
     def add(self, line, results, failed, took_s):
         note = line.note(results[OURS]) if line.note and results.get(OURS) else ""
+        rounds = max((len(all_) for all_ in results.values()), default=0)
+        if 0 < rounds < self.rounds:
+            note += f" ({rounds} round{'s' if rounds > 1 else ''})"
         fields = {"work": self.scaled_name(line.name) + note, **line.figures(results), "took_s": took_s,
                   "failed": {side: why for side, why in failed.items() if side in (OURS, line.against)}, "all": results}
         for side, why in fields["failed"].items():
@@ -156,6 +163,7 @@ def parse(doc, arguments):
     parser.add_argument("--rows", action="append")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=float(os.environ.get("BENCH_SCALE", "1")))
+    parser.add_argument("--minutes", type=float, default=45)
     parser.add_argument("--build", default=os.path.join(os.path.dirname(__file__), "..", "..", "build"))
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--folder")

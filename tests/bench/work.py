@@ -93,7 +93,9 @@ class Work:
             with time_limit(bench.seconds(300)):
                 self.begin(bench)
             os.sync() # what others wrote is not ours to wait for
-            for _ in range(bench.rounds):
+            for done in range(bench.rounds):
+                if done and bench.late():
+                    break
                 for name, side in self.sides(bench).items():
                     if name not in failed:
                         self.turn(bench, name, side, results, failed)
