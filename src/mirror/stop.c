@@ -581,9 +581,18 @@ static void phase_stopped(struct stop *s)
 
 /* ---- All of it ---- */
 
+static void add_time(struct stop *s, struct buf *times, const char *what, int64_t *since_ns)
+{
+    int64_t now_ns = clock_mono_ns(s->m->params.clock);
+    buf_printf(times, " %s=%lld", what, (long long)((now_ns - *since_ns) / 1000000));
+    *since_ns = now_ns;
+}
+
 static void run(struct stop *s)
 {
     struct problem problem;
+    struct buf times = {0};
+    int64_t since_ns = clock_mono_ns(s->m->params.clock);
     enum error error = phase_stopping(s, &problem);
     if (error != OK) {
         log_error(MIRROR_AREA, "a stop could not begin partitions=%d error=%s: %s", s->count, error_name(error), problem.message);
@@ -601,14 +610,23 @@ static void run(struct stop *s)
     static const struct {
         void (*run)(struct stop *s);
         const char *point; /* behind it */
-    } PHASES[] = {{phase_detach, "stop.2"},  {phase_position, "stop.4"},     {phase_transactions, "stop.5"},
-                  {phase_barrier, "stop.6"}, {phase_producer_ids, "stop.7"}, {phase_stopped, "stop.end"}};
+        const char *name;
+    } PHASES[] = {{phase_detach, "stop.2", "detachMs"},
+                  {phase_position, "stop.4", "positionMs"},
+                  {phase_transactions, "stop.5", "transactionsMs"},
+                  {phase_barrier, "stop.6", "barrierMs"},
+                  {phase_producer_ids, "stop.7", "producerIdsMs"},
+                  {phase_stopped, "stop.end", "stoppedMs"}};
     passed(s, "stop.1");
+    add_time(s, &times, "stoppingMs", &since_ns);
     for (size_t i = 0; i < ARRAY_SIZE(PHASES) && !s->halted; i++) {
         PHASES[i].run(s);
         if (!s->halted)
             passed(s, PHASES[i].point);
+        add_time(s, &times, PHASES[i].name, &since_ns);
     }
+    log_info(MIRROR_AREA, "stop ended partitions=%d%s", s->count, buf_cstr(&times));
+    buf_fini(&times);
 }
 
 /* Those that nobody stops yet are taken in hand. */
