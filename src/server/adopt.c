@@ -100,26 +100,29 @@ struct raising {
     int count, capacity;
 };
 
-static void consider(void *arg, const struct log_info *info)
+/* Also of a partition whose log is not there: a crash may have taken one that was never flushed, and with it batches of the epoch that stands in the metadata, which somebody may
+ * have read. What takes their offsets must not have their epoch. */
+static void consider(struct raising *r, struct log_manager *logs, const struct image_topic *topic, int32_t index)
 {
-    struct raising *r = arg;
-    const struct image_topic *topic = image_topic(r->image, info->topic);
-    const struct image_partition *partition = topic != NULL ? image_partition(topic, info->partition) : NULL;
-    int32_t latest = info->log != NULL ? plog_latest_epoch(info->log) : -1;
-    if (partition == NULL || (!r->all && latest <= partition->leader_epoch))
+    const struct image_partition *partition = &topic->partitions[index];
+    struct plog *log;
+    int32_t latest = log_manager_get(logs, str_of(topic->name), index, &log) == OK ? plog_latest_epoch(log) : -1;
+    if (!r->all && latest <= partition->leader_epoch)
         return;
     if (r->count == r->capacity) {
         r->capacity = MAX(r->capacity * 2, 64);
         r->raises = mem_realloc(r->raises, (size_t)r->capacity * sizeof(*r->raises));
     }
-    r->raises[r->count++] = (struct epoch_raise){
-        .topic = topic->name, .partition = info->partition, .at_least = latest + (r->all ? 1 : 0), .always = r->all};
+    r->raises[r->count++] =
+        (struct epoch_raise){.topic = topic->name, .partition = index, .at_least = latest + (r->all ? 1 : 0), .always = r->all};
 }
 
 enum error adopt_leader_epochs(struct controller *controller, struct log_manager *logs, bool raise_all, struct problem *problem)
 {
     struct raising r = {.image = image_cell_get(controller_images(controller)), .all = raise_all};
-    log_manager_each(logs, consider, &r);
+    for (int i = 0; i < r.image->topic_count; i++)
+        for (int32_t k = 0; k < r.image->topics[i]->partition_count; k++)
+            consider(&r, logs, r.image->topics[i], k);
     enum error error = OK;
     if (r.count > 0) {
         error = controller_raise_leader_epochs(controller, r.raises, r.count, NULL, problem);
