@@ -196,7 +196,7 @@ static enum error write_synced(struct fs *fs, const char *path, const void *data
     return e;
 }
 
-enum error fs_write_atomic(struct fs *fs, const char *path, const void *data, size_t len)
+enum error fs_write_replace(struct fs *fs, const char *path, const void *data, size_t len)
 {
     size_t size = strlen(path) + sizeof(".tmp");
     char *temporary = mem_alloc(size);
@@ -204,13 +204,17 @@ enum error fs_write_atomic(struct fs *fs, const char *path, const void *data, si
     enum error e = write_synced(fs, temporary, data, len);
     if (e == OK)
         e = fs_rename(fs, temporary, path);
-    if (e == OK)
-        e = fs_sync_parent(fs, path);
-    else if (fs_unlink(fs, temporary) != OK) {
+    if (e != OK && fs_unlink(fs, temporary) != OK) {
         /* What is left is overwritten by the next attempt. */
     }
     mem_free(temporary);
     return e;
+}
+
+enum error fs_write_atomic(struct fs *fs, const char *path, const void *data, size_t len)
+{
+    enum error e = fs_write_replace(fs, path, data, len);
+    return e == OK ? fs_sync_parent(fs, path) : e;
 }
 
 void file_close(struct file *f)

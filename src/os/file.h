@@ -86,6 +86,8 @@ MUST_CHECK enum error fs_read_file(struct fs *fs, const char *path, size_t limit
 /* Replaces path durably and atomically: write path.tmp, sync, rename, sync of the folder. After a crash the old or the new
  * content stands. */
 MUST_CHECK enum error fs_write_atomic(struct fs *fs, const char *path, const void *data, size_t len);
+/* The same but for the sync of the folder, which is left to the caller: until then a crash may show the old content. */
+MUST_CHECK enum error fs_write_replace(struct fs *fs, const char *path, const void *data, size_t len);
 
 void file_close(struct file *f); /* NULL is OK */
 MUST_CHECK enum error file_pread(struct file *f, void *out, size_t len, uint64_t pos, size_t *ret_read);

@@ -187,6 +187,7 @@ static enum error open_logs(struct broker *b, struct problem *problem)
                                         .dir = b->data_dir,
                                         .cluster_id = s->cluster_id,
                                         .node_id = s->node_id,
+                                        .foreign = b->new_store,
                                         .topic_config = topic_config,
                                         .event = log_event,
                                         .failed = log_dir_failed,

@@ -303,11 +303,37 @@ enum error partition_metadata_read(struct fs *fs, const char *path, struct uuid 
     return error;
 }
 
+static size_t metadata_text(const struct uuid *topic_id, char out[64])
+{
+    char id[UUID_TEXT_SIZE];
+    return (size_t)snprintf(out, 64, "version: 0\ntopic_id: %s", uuid_text(topic_id, id));
+}
+
 enum error partition_metadata_write(struct fs *fs, const char *path, const struct uuid *topic_id)
 {
-    char id[UUID_TEXT_SIZE], text[64];
-    int len = snprintf(text, sizeof(text), "version: 0\ntopic_id: %s", uuid_text(topic_id, id));
-    return fs_write_atomic(fs, path, text, (size_t)len);
+    char text[64];
+    size_t len = metadata_text(topic_id, text);
+    return fs_write_atomic(fs, path, text, len);
+}
+
+enum error partition_metadata_replace(struct fs *fs, const char *path, const struct uuid *topic_id)
+{
+    char text[64];
+    size_t len = metadata_text(topic_id, text);
+    return fs_write_replace(fs, path, text, len);
+}
+
+enum error partition_metadata_create(struct fs *fs, const char *path, const struct uuid *topic_id)
+{
+    char text[64];
+    size_t len = metadata_text(topic_id, text);
+    struct file *f;
+    enum error error = fs_open(fs, path, FILE_WRITE | FILE_CREATE | FILE_TRUNCATE, &f);
+    if (error != OK)
+        return error;
+    error = file_pwrite(f, text, len, 0);
+    file_close(f);
+    return error;
 }
 
 /* ---- meta.properties ---- */

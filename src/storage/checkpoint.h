@@ -80,6 +80,10 @@ MUST_CHECK enum error epoch_checkpoint_parse(struct str text, const char *name, 
 MUST_CHECK enum error partition_metadata_read(struct fs *fs, const char *path, struct uuid *ret_topic_id,
                                               struct problem *problem);
 MUST_CHECK enum error partition_metadata_write(struct fs *fs, const char *path, const struct uuid *topic_id);
+/* Without the folder's sync, which is left to the caller. */
+MUST_CHECK enum error partition_metadata_replace(struct fs *fs, const char *path, const struct uuid *topic_id);
+/* Neither atomic nor durable: for a folder that was made just now. A power cut may leave the file missing, empty or torn. */
+MUST_CHECK enum error partition_metadata_create(struct fs *fs, const char *path, const struct uuid *topic_id);
 MUST_CHECK enum error partition_metadata_parse(struct str text, const char *name, struct uuid *ret_topic_id,
                                                struct problem *problem);
 

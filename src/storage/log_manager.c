@@ -5,6 +5,11 @@
  * are written at the end of loading too, so that a line of a partition whose folder is gone never meets a new partition of that name. A deleted partition's folder
  * takes another name first, durably, then the checkpoints lose its line, then it is removed.
  *
+ * A partition's folder is made without a sync (plog.c). Its name is durable with the checkpoints that have its line, or with its first flush. A power cut may take partition.metadata of
+ * one that was never flushed, and leave batches: of the topic that has the name now, or of one that was deleted just before. Nobody can tell, and nothing of it was acknowledged as
+ * durable: it is removed, and made again when the metadata want it. So records of a deleted topic never show up in a new one. Where something shows that it was flushed, or no recovery
+ * point is known, a missing topic id proves nothing: the log is kept, and gets the id that the metadata say.
+ *
  * A failed sync: the page cache goes on to show what the medium never got, and the next sync says OK. So a failure leaves a file behind (.kagami-sync-failed), and the next start
  * reads what lies above the recovery points from the medium. It stays until a start has opened every log. It needs no sync: a power cut that takes the file takes the cache with it. */
 #include <inttypes.h>
@@ -113,6 +118,28 @@ static enum error on_checkpoint(void *arg)
     return atomic_load(&m->loaded) ? log_manager_write_checkpoints(m) : OK;
 }
 
+enum error log_manager_sync_dirs(struct log_manager *m)
+{
+    uint64_t made = atomic_load(&m->dirs_made);
+    enum error error = OK;
+    if (atomic_load(&m->dirs_synced) >= made)
+        return OK;
+    mutex_lock(&m->dir_syncing);
+    if (atomic_load(&m->dirs_synced) < made) { /* else somebody has done it meanwhile, for all that wait */
+        made = atomic_load(&m->dirs_made);
+        error = fs_sync_dir(m->params.fs, m->dir);
+        if (error == OK)
+            atomic_store(&m->dirs_synced, MAX(made, atomic_load(&m->dirs_synced)));
+    }
+    mutex_unlock(&m->dir_syncing);
+    return error;
+}
+
+static enum error on_sync_parent(void *arg)
+{
+    return log_manager_sync_dirs(arg);
+}
+
 static void on_failed(void *arg, const char *dir, enum error error)
 {
     char text[400];
@@ -135,11 +162,13 @@ enum error log_manager_open_entry(struct log_manager *m, struct log_entry *e, co
         .log_start_offset = e->last.log_start_offset,
         .high_watermark = e->last.high_watermark,
         .clean_shutdown = clean,
+        .foreign = m->params.foreign && !atomic_load(&m->loaded),
         .distrust_cache = m->sync_failed,
         .event = on_event,
         .event_arg = m,
         .checkpoint = on_checkpoint,
         .failed = on_failed,
+        .sync_parent = on_sync_parent,
         .owner_arg = m,
     };
     struct plog *log;
@@ -239,6 +268,22 @@ static void load_one(void *arg, int i)
         log_manager_event(m, "the partition %s is out of service: %s", e->key, problem_line(&problem, line, sizeof(line)));
 }
 
+/* See above. */
+static enum error remove_unowned(struct log_manager *m)
+{
+    enum error error = OK;
+    struct log_entry *e, *next;
+    HASH_ITER (hh, m->entries, e, next) {
+        if (error != OK || m->params.foreign || e->log == NULL || !plog_is_of_nobody(e->log) || e->last.recovery_point != 0 ||
+            plog_end_offset(e->log) == 0)
+            continue;
+        log_manager_event(
+            m, "%s: nothing in it was ever durable, and a crash took its topic id: removed, the metadata make it again", e->key);
+        error = log_manager_delete_log(m, str_of(e->topic), e->partition);
+    }
+    return error;
+}
+
 static enum error remove_file(struct log_manager *m, const char *name)
 {
     char *path = log_manager_path(m, name);
@@ -274,10 +319,12 @@ static enum error load_all(struct log_manager *m, struct problem *problem)
         l.entries[n++] = e;
     log_manager_run_all(m, count, load_one, &l);
     mem_free(l.entries);
+    error = remove_unowned(m);
     atomic_store(&m->loaded, true);
     if (log_manager_failed(m))
         return problem_set(problem, ERR_IO, "the folder %s cannot be used: its disk failed while the logs were opened", m->dir);
-    error = log_manager_write_checkpoints(m);
+    if (error == OK)
+        error = log_manager_write_checkpoints(m);
     return error == OK && m->sync_failed && all_open(m) ? remove_file(m, SYNC_FAILED_FILE) : error;
 }
 
@@ -376,6 +423,7 @@ static void destroy(struct log_manager *m)
         mem_free(d);
     }
     file_close(m->lock_file);
+    mutex_fini(&m->dir_syncing);
     mutex_fini(&m->checkpointing);
     condition_fini(&m->idle);
     mutex_fini(&m->mutex);
@@ -394,6 +442,8 @@ enum error log_manager_open(const struct log_manager_params *params, struct log_
     mutex_init(&m->mutex);
     condition_init(&m->idle);
     mutex_init(&m->checkpointing);
+    mutex_init(&m->dir_syncing);
+    atomic_init(&m->dirs_made, 1);
     enum error error = fs_mkdirs(params->fs, m->dir);
     if (error == OK)
         error = take_lock(m, problem);
@@ -404,7 +454,7 @@ enum error log_manager_open(const struct log_manager_params *params, struct log_
         m->was_clean = clean_shutdown_present(params->fs, path, NULL);
         mem_free(path);
         path = log_manager_path(m, SYNC_FAILED_FILE);
-        m->sync_failed = fs_exists(params->fs, path);
+        m->sync_failed = fs_stat(params->fs, path, NULL, NULL, NULL) != ERR_NOT_FOUND; /* in doubt it is there */
         mem_free(path);
         m->was_clean = m->was_clean && !m->sync_failed;
         error = load_all(m, problem);

@@ -33,6 +33,8 @@ struct log_manager_params {
     const char *dir;              /* created when absent */
     const char *cluster_id;       /* "" takes what meta.properties says, and fails with ERR_NOT_FOUND without one */
     int32_t node_id;
+    bool
+        foreign; /* no metadata yet: what stands in the folder is Kafka's, or was ours and has lost them; none of it is taken for remains */
 
     /* Settings of a topic whose folder is there; called while loading, on helpers. NULL: defaults for all. */
     void (*topic_config)(void *arg, struct str topic, struct plog_config *ret_config);
@@ -76,8 +78,8 @@ void log_manager_fail(struct log_manager *manager, const char *text);
 
 /* ERR_NOT_FOUND without one; KAFKA_STORAGE_ERROR when it is there and could not be opened, or the directory failed. */
 MUST_CHECK enum error log_manager_get(struct log_manager *manager, struct str topic, int32_t partition, struct plog **ret_log);
-/* Creates the folder durably, or returns the log that is there (INCONSISTENT_TOPIC_ID when that has another topic id). Blocks. The
- * log may take writes after log_manager_settle. */
+/* Creates the folder, or returns the log that is there (INCONSISTENT_TOPIC_ID when that has another topic id). Blocks, but waits for no disk: a crash may take what was created and
+ * not yet flushed, and who wants the log creates it again. The log may take writes after log_manager_settle. */
 MUST_CHECK enum error log_manager_create_log(struct log_manager *manager, struct str topic, int32_t partition,
                                              struct uuid topic_id, const struct plog_config *config, struct plog **ret_log,
                                              struct problem *problem);
@@ -90,7 +92,7 @@ void log_manager_release(struct log_manager *manager, struct plog *log);
  * log any more (slices that were read may live on). Works for one that could not be opened. Blocks; no partition lock. */
 MUST_CHECK enum error log_manager_delete_log(struct log_manager *manager, struct str topic, int32_t partition);
 
-/* Makes the checkpoint files agree with the logs created and deleted since: once after many, since it writes all lines of all
+/* Makes the checkpoint files agree with the logs created and deleted since, and the folders' names durable: once after many, since it writes all lines of all
  * logs. A new log needs its line before its first record, for recovery is strict only about a log whose recovery point it knows. */
 MUST_CHECK enum error log_manager_settle(struct log_manager *manager);
 

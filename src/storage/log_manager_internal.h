@@ -42,6 +42,9 @@ struct log_manager {
 
     struct mutex checkpointing; /* outside `mutex`: one writer of the checkpoint files */
     _Atomic bool lines_missing, lines_stale; /* the files lack a log that is here; have lines of one that was deleted */
+    /* Folders made by us, and how many of them had been made when the directory was last synced. From 1: those that a start finds. */
+    _Atomic uint64_t dirs_made, dirs_synced;
+    struct mutex dir_syncing;
     _Atomic uint64_t checkpoints_wanted;
     uint64_t checkpoints_done;
 };
@@ -53,6 +56,8 @@ void log_manager_event(struct log_manager *m, const char *format, ...) PRINTF_LI
 char *log_manager_path(const struct log_manager *m, const char *name);
 /* An error of the directory's own files: the disk's take it out of service, as those of a log do. Returns the error. */
 enum error log_manager_broken(struct log_manager *m, enum error error, const char *doing);
+/* The names of all folders that were made before the call are durable when it returns. */
+MUST_CHECK enum error log_manager_sync_dirs(struct log_manager *m);
 /* plog_open for an entry that stands in the table; sets its log. */
 MUST_CHECK enum error log_manager_open_entry(struct log_manager *m, struct log_entry *e, const struct plog_config *config,
                                              struct uuid topic_id, bool clean, struct problem *problem);

@@ -91,6 +91,7 @@ enum error log_manager_create_log(struct log_manager *m, struct str topic, int32
         error = atomic_load(&m->lines_stale) ? log_manager_write_checkpoints(m) : OK;
         if (error == OK)
             error = log_manager_broken(m, log_manager_open_entry(m, e, config, topic_id, false, problem), "creating a log");
+        atomic_fetch_add(&m->dirs_made, 1); /* also after an error: the folder may be there */
     }
     if (fresh != NULL && error == OK) {
         atomic_store(&m->lines_missing, true);

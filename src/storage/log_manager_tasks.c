@@ -125,8 +125,11 @@ static enum error write_all(struct log_manager *m)
 {
     struct checkpoint_lines lines;
     bool missing = atomic_exchange(&m->lines_missing, false), stale = atomic_exchange(&m->lines_stale, false);
+    uint64_t made = atomic_load(&m->dirs_made);
     collect_lines(m, &lines);
     enum error error = write_lines(m, RECOVERY_POINT_CHECKPOINT, lines.recovery, lines.count);
+    if (error == OK && atomic_load(&m->dirs_synced) < made)
+        atomic_store(&m->dirs_synced, made); /* the file lies in the same folder, whose sync was its last step */
     if (error == OK)
         error = write_lines(m, LOG_START_CHECKPOINT, lines.start, lines.count);
     if (error == OK)

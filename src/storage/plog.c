@@ -7,9 +7,18 @@
  *
  * Crash argument. The recovery point R says: everything below R is durable, and so are the indexes of segments that end below R. Nothing is written below R, for
  * segments are only appended to; the one thing that cuts them, truncation, lowers R durably before anything is appended (plog_truncate.c). R rises only in
- * plog_flush_end, after a flush has synced, in this order: the folder (new segments are found again), the leader epochs, every sealed segment not yet synced with its
+ * plog_flush_end, after a flush has synced, in this order: the leader epochs, the folder (new segments are found again), every sealed segment not yet synced with its
  * indexes, the active .log. What lies at or above R after a crash is whatever the disk kept: recovery reads it from the start of the segment that holds R - 1,
- * keeps the whole batches and cuts off the rest (plog_recover.c). No append syncs anything.
+ * keeps the whole batches and cuts off the rest (plog_recover.c). No append syncs anything, but the first roll of a fresh log.
+ *
+ * Nor does creation: topics are in the metadata, durably, and a partition whose folder is missing is made again. A fresh log is one that no flush has made durable: its folder's name,
+ * the names in it, partition.metadata (written, not synced) and the epochs may be gone or torn after a power cut, any of them. Nothing of it was acknowledged as durable, for its R is
+ * where it began. Its first flush makes all of them durable before R rises. A second segment is begun only when the first one's name is durable (plog_append.c), or a power cut could
+ * keep the later of the two. What a power cut leaves of a fresh log:
+ *   no folder, no first segment   an empty log
+ *   no topic id, no epoch file    nobody can say whose it is: the log manager removes it (log_manager.c). A first flush writes both
+ *   no epoch file                 built from the batches; an epoch without batches is in the metadata, which raise all epochs after an unclean end
+ * An epoch that is assigned is likewise only owed to its file: a flush writes it before it syncs any batch of it.
  *
  * Locks: the owner's for everything; `files` inside it orders flushes, which run without the owner's lock, against truncation and writers of the epoch file. */
 #include <inttypes.h>
@@ -114,9 +123,12 @@ static void drop(struct plog *log)
     mem_free(log);
 }
 
-/* Everything durable, with a snapshot, so that the next start reads nothing but the end of each file. */
+/* Everything durable, with a snapshot, so that the next start reads nothing but the end of each file. In a fresh log without a batch there is nothing to keep: whatever a power cut
+ * leaves of it is opened as an empty log again. */
 static enum error close_clean(struct plog *log)
 {
+    if (log->fresh && log->segment_count == 1 && segment_is_blank(plog_active(log)) && log->end_offset == 0)
+        return OK;
     enum error error = plog_flush_now(log);
     if (error == OK)
         error = producer_state_take_snapshot(log->producers, true);
@@ -162,6 +174,11 @@ struct uuid plog_topic_id(const struct plog *log)
     return log->topic_id;
 }
 
+bool plog_is_of_nobody(const struct plog *log)
+{
+    return log->remains_of_nobody;
+}
+
 enum error plog_set_topic_id(struct plog *log, struct uuid topic_id)
 {
     if (uuid_eq(&log->topic_id, &topic_id))
@@ -170,7 +187,8 @@ enum error plog_set_topic_id(struct plog *log, struct uuid topic_id)
         return INCONSISTENT_TOPIC_ID;
     struct buf path = {0};
     buf_printf(&path, "%s/%s", log->dir, PARTITION_METADATA_FILE);
-    enum error error = partition_metadata_write(log->fs, buf_cstr(&path), &topic_id);
+    enum error error = log->fresh ? partition_metadata_create(log->fs, buf_cstr(&path), &topic_id)
+                                  : partition_metadata_write(log->fs, buf_cstr(&path), &topic_id);
     buf_fini(&path);
     if (error == OK)
         log->topic_id = topic_id;
@@ -219,7 +237,8 @@ static void pin_epochs(struct plog *log, struct plog_flush *flush)
 
 void plog_flush_begin(struct plog *log, struct plog_flush *ret_flush)
 {
-    struct plog_flush flush = {.log = log, .offset = log->end_offset, .sync_dir = log->dir_unsynced};
+    struct plog_flush flush = {.log = log, .offset = log->end_offset, .fresh = log->fresh};
+    flush.sync_dir = log->dir_unsynced || log->dir_flushes > 0 || log->fresh;
     pin_epochs(log, &flush);
     int first = log->segment_count - 1;
     while (first > 0 && segment_base_offset(log->segments[first - 1]) >= log->synced_below)
@@ -232,10 +251,12 @@ void plog_flush_begin(struct plog *log, struct plog_flush *ret_flush)
     if (plog_failed(log) || segment_file(plog_active(log), &flush.active) != OK)
         flush.active = NULL;
     log->dir_unsynced = false;
+    log->dir_flushes += flush.sync_dir;
     *ret_flush = flush;
 }
 
-static enum error sync_epochs(const struct plog_flush *flush)
+/* *ret_dir_synced: all names in the folder are durable, which is set only if it is so. */
+static enum error sync_epochs(const struct plog_flush *flush, bool *ret_dir_synced)
 {
     struct plog *log = flush->log;
     if (flush->epochs == NULL)
@@ -246,21 +267,53 @@ static enum error sync_epochs(const struct plog_flush *flush)
     mutex_lock(&log->files);
     if (log->truncations == flush->truncations && log->epochs_stored < flush->epochs_version) {
         error = epoch_checkpoint_write(log->fs, buf_cstr(&path), flush->epochs, flush->epoch_count);
-        if (error == OK)
+        if (error == OK) {
             log->epochs_stored = flush->epochs_version;
+            *ret_dir_synced = true;
+        }
     }
     mutex_unlock(&log->files);
     buf_fini(&path);
     return error;
 }
 
+static enum error sync_topic_id(const struct plog_flush *flush)
+{
+    struct plog *log = flush->log;
+    if (!flush->fresh || uuid_is_zero(&log->topic_id))
+        return OK;
+    struct buf path = {0};
+    buf_printf(&path, "%s/%s", log->dir, PARTITION_METADATA_FILE);
+    enum error error = partition_metadata_replace(log->fs, buf_cstr(&path), &log->topic_id);
+    buf_fini(&path);
+    return error;
+}
+
+static enum error sync_parent(const struct plog_flush *flush)
+{
+    struct plog *log = flush->log;
+    if (!flush->fresh)
+        return OK;
+    return log->sync_parent != NULL ? log->sync_parent(log->owner_arg) : fs_sync_parent(log->fs, log->dir);
+}
+
+/* Everything but batches: names, topic id, epochs. */
+static enum error sync_folder(const struct plog_flush *flush)
+{
+    bool synced = false;
+    enum error error = sync_topic_id(flush);
+    if (error == OK)
+        error = sync_epochs(flush, &synced);
+    if (error == OK && flush->sync_dir && !synced)
+        error = fs_sync_dir(flush->log->fs, flush->log->dir);
+    return error == OK ? sync_parent(flush) : error;
+}
+
 static enum error sync_files(const struct plog_flush *flush)
 {
     if (flush->active == NULL)
         return KAFKA_STORAGE_ERROR;
-    enum error error = flush->sync_dir ? fs_sync_dir(flush->log->fs, flush->log->dir) : OK;
-    if (error == OK)
-        error = sync_epochs(flush);
+    enum error error = sync_folder(flush);
     if (error != OK)
         return error; /* no log was asked to sync: a full disk passes */
     mutex_lock(&flush->log->syncing);
@@ -296,6 +349,7 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
 {
     struct plog *log = flush->log;
     enum error error = run_result;
+    log->dir_flushes -= flush->sync_dir;
     if (error != OK) {
         log->dir_unsynced = log->dir_unsynced || flush->sync_dir;
         plog_broken(log, error);
@@ -304,6 +358,7 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
     } else if (log->truncations == flush->truncations) {
         if (flush->offset > atomic_load(&log->recovery_point))
             atomic_store(&log->recovery_point, flush->offset);
+        log->fresh = log->fresh && !flush->fresh;
         log->synced_below = MAX(log->synced_below, segment_base_offset(flush->segments[flush->count - 1]));
         for (int i = 0; i < flush->count - 1; i++)
             segment_rest(flush->segments[i],
@@ -415,7 +470,7 @@ enum error plog_assign_epoch(struct plog *log, int32_t epoch)
         log->epochs_version++;
         mutex_unlock(&log->files);
     }
-    return plog_broken(log, plog_store_epochs(log));
+    return OK;
 }
 
 void plog_end_offset_for_epoch(const struct plog *log, int32_t epoch, int32_t *ret_epoch, int64_t *ret_end_offset)

@@ -52,6 +52,7 @@ struct plog_params {
     int64_t log_start_offset; /* from the checkpoint; -1 without one */
     int64_t high_watermark;   /* from the checkpoint; -1 without one */
     bool clean_shutdown;      /* no recovery is needed */
+    bool foreign;             /* Kafka's, which may have compacted above its recovery point: gaps are no holes */
     bool distrust_cache;      /* a sync failed before the last end: what recovery reads must come from the medium */
     /* Something an operator should know (a torn tail cut off, an index rebuilt, a barrier replayed); the log's owner logs it. May
      * be NULL. */
@@ -63,12 +64,15 @@ struct plog_params {
     enum error (*checkpoint)(void *arg);
     /* A write or sync failed and the log with it; once. Called with the log's lock. May be NULL. */
     void (*failed)(void *arg, const char *dir, enum error error);
-    void *owner_arg; /* of checkpoint and failed */
+    /* Makes the names in the folder above durable, for a first flush (see plog.c); called without the log's lock. NULL: fs_sync_parent. */
+    enum error (*sync_parent)(void *arg);
+    void *owner_arg; /* of checkpoint, failed and sync_parent */
 };
 
 struct plog;
 
-/* Opens or creates; recovers what an unclean end left (no hand needed). Blocks: run it on a helper. No lock. */
+/* Opens or creates; recovers what an unclean end left (no hand needed). Blocks: run it on a helper. No lock. A new log waits for no disk: its folder, partition.metadata and
+ * the name of its first segment are durable with its first flush. Nor does one whose recovery found all as it was left: its recovery point stays where it is then. */
 MUST_CHECK enum error plog_open(const struct plog_params *params, struct plog **ret_log, struct problem *problem);
 /* clean: flushes, writes the producer snapshot and seals the indexes, so that nothing needs recovery; an error says that the end was not clean after all. Otherwise
  * drops everything, as a crash would. Gone either way. NULL is OK. */
@@ -132,7 +136,7 @@ struct plog_flush {
     struct segment **segments; /* referenced; sealed ones whose files were not synced since, the active one last */
     int count;
     uint32_t truncations; /* of the log, at begin */
-    bool sync_dir;
+    bool sync_dir, fresh;
     struct epoch_entry *epochs; /* a copy to be written, or NULL */
     size_t epoch_count;
     uint64_t epochs_version;
@@ -155,7 +159,9 @@ struct plog_checkpoint {
 };
 struct plog_checkpoint plog_checkpoint_values(const struct plog *log);
 struct uuid plog_topic_id(const struct plog *log); /* of partition.metadata; zero: none */
-/* Gives a log without one its topic id, durably; INCONSISTENT_TOPIC_ID when it has another. */
+/* When it was opened it had no topic id, and nothing in it shows that it was ever flushed: a crash has left it of a partition that nobody can name. */
+bool plog_is_of_nobody(const struct plog *log);
+/* Gives a log without one its topic id, durably (a log that was never flushed: with its first flush); INCONSISTENT_TOPIC_ID when it has another. */
 MUST_CHECK enum error plog_set_topic_id(struct plog *log, struct uuid topic_id);
 const char *plog_dir(const struct plog *log); /* no lock */
 
@@ -168,7 +174,8 @@ int64_t plog_recovery_point(const struct plog *log);
 uint64_t plog_size_bytes(const struct plog *log); /* no lock */
 int plog_segment_count(const struct plog *log);
 int32_t plog_latest_epoch(const struct plog *log); /* of the leader-epoch cache, -1 when empty */
-/* The leader starts an epoch at the LEO (LeaderEpochFileCache.assign). Durable in leader-epoch-checkpoint. */
+/* The leader starts an epoch at the LEO (LeaderEpochFileCache.assign). In leader-epoch-checkpoint with the next flush, before anything of that epoch is durable: an epoch
+ * without batches that a crash takes is one that the metadata have. */
 MUST_CHECK enum error plog_assign_epoch(struct plog *log, int32_t epoch);
 /* OffsetForLeaderEpoch: the largest epoch <= requested and where it ends; (-1, -1) when unknown. */
 void plog_end_offset_for_epoch(const struct plog *log, int32_t epoch, int32_t *ret_epoch, int64_t *ret_end_offset);

@@ -106,7 +106,11 @@ enum error plog_roll_at(struct plog *log, int64_t base_offset)
     ASSERT(base_offset >= log->end_offset);
     if (segment_size_bytes(active) == 0)
         return segment_base_offset(active) == base_offset ? OK : plog_broken(log, replace_empty(log, base_offset));
-    enum error error = segment_seal(active);
+    /* The one wait for a disk: a log that was never flushed has no durable name for its first segment. */
+    enum error error = log->fresh && log->segment_count == 1 ? fs_sync_dir(log->fs, log->dir) : OK;
+    if (error != OK)
+        return plog_broken(log, error);
+    error = segment_seal(active);
     if (error != OK) {
         enum error undo = segment_activate(active); /* a full disk may have room again at the next try */
         return plog_broken(log, undo != OK ? undo : error);

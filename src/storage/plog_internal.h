@@ -29,12 +29,15 @@ struct plog {
     void *event_arg;
     enum error (*checkpoint)(void *arg);
     void (*failed_callback)(void *arg, const char *dir, enum error error);
+    enum error (*sync_parent)(void *arg);
     void *owner_arg;
 
     struct segment **segments; /* by base offset; the last is active */
     int segment_count, segment_capacity;
     int64_t synced_below;                               /* segments of a lower base offset are sealed, and durable since */
     bool dir_unsynced;                                  /* a segment was created since the folder was synced */
+    int dir_flushes;                                    /* flushes under way that sync the folder: it is not yet */
+    bool fresh; /* no flush has made the folder's own name and partition.metadata durable: see plog.c */
     TAILQ_HEAD(deleted_segments, plog_deleted) deleted; /* by due_ms, nearly */
 
     struct producer_state *producers;
@@ -45,7 +48,9 @@ struct plog {
     _Atomic bool failed;
     bool distrust_cache;
     int64_t dropped_below; /* while opening: the leader epochs say that the front was dropped up to here */
-    bool recovery_point_known; /* while opening: a checkpoint said it */
+    bool recovery_point_known; /* while opening: a checkpoint of ours said it */
+    bool remains_of_nobody;    /* see plog_is_of_nobody */
+    bool repaired;             /* while opening: something is no longer as the last end left it */
     int32_t last_batch_epoch;
     bool ends_with_own_barrier;
 

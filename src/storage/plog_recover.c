@@ -152,6 +152,8 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
         error = segment_forget(s);
     if (error == OK)
         error = segment_recover(s, log->config.index_interval_bytes, recover_batch, &r, &recovery);
+    /* Below the recovery point nobody would read it again after the next crash: its new indexes must be durable. */
+    log->repaired = log->repaired || recovery.cut_bytes > 0 || plog_segment_upper(log, index) < plog_recovery_point(log);
     if (error == CORRUPT_MESSAGE)
         return damaged(log, s, recovery.next_offset, recovery.reason, problem);
     if (error == OK)
@@ -170,6 +172,7 @@ static enum error recover_segment(struct plog *log, int index, int *state_stands
                    segment_base_offset(log->segments[log->segment_count - 1]));
         if ((error = plog_drop_last(log)) != OK)
             return error;
+        log->repaired = true;
     }
     if (index + 1 == log->segment_count)
         return OK;
@@ -227,6 +230,7 @@ static enum error drop_remains(struct plog *log)
     plog_event(log, "%d segments below offset %" PRId64 " had been dropped and came back with holes: removed", count,
                log->dropped_below);
     enum error error = plog_drop_front(log, count);
+    log->repaired = true;
     atomic_store(&log->start_offset, MAX(plog_start_offset(log), segment_base_offset(log->segments[0])));
     return error;
 }
@@ -266,6 +270,7 @@ static enum error open_epochs(struct plog *log, bool *ret_lost)
         return error;
     if (damaged_file)
         plog_event(log, "%s: building it from the batches", problem.message);
+    log->remains_of_nobody = missing && log->fresh && uuid_is_zero(&log->topic_id);
     *ret_lost = missing || damaged_file;
     log->dropped_below = !*ret_lost && log->epochs.count > 0 ? log->epochs.entries[0].start_offset : 0;
     return OK;
@@ -384,6 +389,7 @@ static struct plog *new_log(const struct plog_params *params)
     log->event_arg = params->event_arg;
     log->checkpoint = params->checkpoint;
     log->failed_callback = params->failed;
+    log->sync_parent = params->sync_parent;
     log->owner_arg = params->owner_arg;
     log->last_batch_epoch = -1;
     TAILQ_INIT(&log->deleted);
@@ -393,15 +399,16 @@ static struct plog *new_log(const struct plog_params *params)
     mutex_init(&log->syncing);
     condition_init(&log->files_idle);
     log->distrust_cache = params->distrust_cache;
-    log->recovery_point_known = params->recovery_point >= 0;
+    log->recovery_point_known = params->recovery_point >= 0 && !params->foreign;
     atomic_store(&log->recovery_point, MAX(params->recovery_point, 0));
     atomic_store(&log->start_offset, MAX(params->log_start_offset, 0));
     return log;
 }
 
-static enum error create_dir(struct plog *log)
+static enum error create_dir(struct plog *log, bool *ret_created)
 {
     enum error error = fs_mkdir(log->fs, log->dir);
+    *ret_created = error == OK;
     return error == ERR_EXISTS ? OK : error;
 }
 
@@ -411,9 +418,8 @@ static enum error create_first_segment(struct plog *log)
 {
     struct segment *s;
     atomic_store(&log->start_offset, MAX(plog_start_offset(log), log->dropped_below));
-    enum error error = fs_sync_parent(log->fs, log->dir);
-    if (error == OK)
-        error = segment_create(log->fs, log->dir, plog_start_offset(log), &s);
+    enum error error = segment_create(log->fs, log->dir, plog_start_offset(log), &s);
+    log->fresh = true;
     if (error == OK)
         plog_add_segment(log, s);
     return error;
@@ -434,12 +440,22 @@ static enum error settle_offsets(struct plog *log, const struct plog_params *par
     return OK;
 }
 
+/* What recovery has read may be in the page cache only. Where it found everything as it was left, that is no worse than before: the recovery point stays, and a flush makes the rest
+ * durable when somebody wants it, for thousands of logs would wait for the disk here, and one for gigabytes. What it changed must stay so before anything is appended: else the next
+ * power cut brings back, beside what is written now, what was cut off. */
+static enum error settle_durability(struct plog *log, bool clean)
+{
+    atomic_store(&log->recovery_point, clean ? log->end_offset : MIN(plog_recovery_point(log), log->end_offset));
+    return !clean && (log->repaired || log->distrust_cache) ? plog_flush_now(log) : OK;
+}
+
 static enum error open_log(struct plog *log, const struct plog_params *params, struct problem *problem)
 {
     bool clean = params->clean_shutdown;
-    bool epochs_lost = false;
+    bool epochs_lost = false, created = false;
     int state_stands = 0;
-    enum error error = create_dir(log);
+    enum error error = create_dir(log, &created);
+    log->fresh = created || params->recovery_point <= 0;
     if (error == OK)
         error = open_topic_id(log, params->topic_id, problem);
     if (error == OK)
@@ -448,7 +464,7 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
         error = plog_open_segments(log);
     if (error == OK && log->segment_count == 0) {
         error = create_first_segment(log);
-        clean = false; /* nothing there to trust; also makes the new folder durable */
+        clean = false; /* nothing there to trust */
     }
     /* The checkpoint may be older than the front of the log: a snapshot from below the first segment has a hole behind it. */
     if (error == OK)
@@ -476,11 +492,7 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     producer_state_on_high_watermark(log->producers, plog_high_watermark(log));
     log->dir_unsynced = !clean;
     log->synced_below = clean ? segment_base_offset(plog_active(log)) : 0;
-    /* What recovery has read may be in the page cache only. */
-    error = clean ? plog_store_epochs(log) : plog_flush_now(log);
-    if (error == OK)
-        atomic_store(&log->recovery_point, log->end_offset);
-    return error;
+    return settle_durability(log, clean);
 }
 
 /* What was passed over as durable turned out unreadable when something of it was needed. */

@@ -67,7 +67,7 @@ enum error plog_raise_start(struct plog *log, int64_t offset)
 {
     if (offset <= plog_start_offset(log))
         return OK;
-    if (offset > plog_recovery_point(log) || log->dir_unsynced) {
+    if (offset > plog_recovery_point(log) || log->dir_unsynced || log->dir_flushes > 0) {
         enum error error = plog_flush_now(log);
         if (error != OK)
             return error;

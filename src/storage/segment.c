@@ -222,6 +222,11 @@ bool segment_is_active(const struct segment *s)
     return s->active;
 }
 
+bool segment_is_blank(const struct segment *s)
+{
+    return s->size_bytes == 0 && !s->tail_garbage;
+}
+
 uint64_t segment_index_size_bytes(struct segment *s)
 {
     if (index_file_load(&s->index.file) != OK || index_file_load(&s->time_index.file) != OK ||

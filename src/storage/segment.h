@@ -64,6 +64,7 @@ int64_t segment_base_offset(const struct segment *s);
 uint64_t segment_size_bytes(const struct segment *s); /* of the .log */
 uint64_t segment_index_size_bytes(struct segment *s);
 bool segment_is_active(const struct segment *s);
+bool segment_is_blank(const struct segment *s); /* holds nothing, nor what a failed append has left */
 /* The .log, opened if it was not; stays open while a reference is held. For reading without a lock, call this (or segment_read) under the lock first. */
 MUST_CHECK enum error segment_file(struct segment *s, struct file **ret_file);
 /* Whether last_offset fits in 31 bits behind the base offset: roll before an append when not. */

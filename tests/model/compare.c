@@ -562,14 +562,42 @@ static struct plog *open_copy(struct walk *w, const char *who, struct memory_fs 
     return log;
 }
 
+void walk_epochs_on_disk(const struct walk *w, struct memory_fs *fs, const struct plog_checkpoint *c,
+                         struct model_epochs *ret_epochs)
+{
+    const struct model *m = &w->model;
+    struct epoch_entry *entries = NULL;
+    struct segments now;
+    struct problem problem;
+    size_t count = 0;
+    walk_list_segments((struct walk *)w, fs, &now);
+    int64_t start = MAX(c->log_start_offset, now.base[0]);
+    if (epoch_checkpoint_read(&fs->fs, WALK_DIR "/" LEADER_EPOCH_CHECKPOINT, &entries, &count, &problem) != OK) {
+        model_epochs_replay(m, start, ret_epochs);
+        return;
+    }
+    ASSERT(count <= ARRAY_SIZE(ret_epochs->items));
+    *ret_epochs = (struct model_epochs){.count = (int)count};
+    for (size_t i = 0; i < count; i++)
+        ret_epochs->items[i] = (struct model_epoch){entries[i].epoch, entries[i].start_offset};
+    mem_free(entries);
+    int first = now.count - 1;
+    while (first > 0 && now.base[first] >= c->recovery_point)
+        first--;
+    for (int i = 0; i < m->count; i++)
+        if (m->batches[i].base_offset >= now.base[first] && m->batches[i].last_offset >= start)
+            model_epochs_note(ret_epochs, &m->batches[i], i > 0 ? m->batches[i - 1].last_offset + 1 : 0);
+}
+
 /* The folder as it is now, opened by a second process. */
 static void check_reloaded(struct walk *w, int reads)
 {
     struct memory_fs fs;
-    struct model_epochs epochs = w->model.epochs;
+    struct model_epochs epochs;
     struct plog_checkpoint c = chance(w, 2) ? plog_checkpoint_values(w->log) : w->saved;
     memory_fs_init(&fs);
     memory_fs_copy(&w->fs, &fs, NULL);
+    walk_epochs_on_disk(w, &fs, &c, &epochs);
     struct plog *log = open_copy(w, "reloaded", &fs, &c, false);
     struct segments now;
     walk_list_segments(w, &fs, &now);

@@ -100,7 +100,7 @@ static void leave_junk(struct walk *w)
 void walk_reopen(struct walk *w)
 {
     struct model *m = &w->model;
-    bool clean = chance(w, 2);
+    bool clean = chance(w, 2), epochs_gone = false;
     walk_note(w, "%s", clean ? "clean" : "unclean");
     replica_close(w);
     if (clean) {
@@ -110,11 +110,14 @@ void walk_reopen(struct walk *w)
     enum error error = plog_close(w->log, clean);
     w->log = NULL;
     WALK_CHECK(w, error == OK, "closing failed: %s", error_name(error));
-    bool epochs_gone = chance(w, 3) && damage_files(w);
+    if (chance(w, 3))
+        epochs_gone = damage_files(w);
     if (!clean && chance(w, 3))
         tear_tail(w);
     if (chance(w, 8))
         leave_junk(w);
+    if (!clean || epochs_gone || m->end == 0) /* a clean end stores them, but where nothing was ever written */
+        walk_epochs_on_disk(w, &w->fs, &w->saved, &m->epochs);
     w->params.clean_shutdown = clean;
     walk_note(w, "\n             recovery point %" PRId64 " log start %" PRId64 " HW %" PRId64, w->saved.recovery_point,
               w->saved.log_start_offset, w->saved.high_watermark);
@@ -123,8 +126,6 @@ void walk_reopen(struct walk *w)
     walk_list_segments(w, &w->fs, &now);
     m->log_start = MAX(w->saved.log_start_offset, now.base[0]);
     m->hw = MAX(MIN(w->saved.high_watermark, m->end), m->log_start);
-    if (epochs_gone)
-        model_epochs_replay(m, m->log_start, &m->epochs);
     model_epochs_complete(m, m->log_start, &m->epochs);
     walk_adopt_producers(w, m->end);
     if (w->replica.on)

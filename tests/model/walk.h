@@ -159,6 +159,10 @@ struct expected {
     int64_t replayed_from; /* the batches from here on were replayed: all are remembered */
 };
 void walk_compare(struct walk *w, struct plog *log, const struct expected *x);
+/* The epochs that a process finds which opens what stands in fs now, recovery point and all: those in the file, and those of the batches that recovery reads. What was assigned since
+ * the last flush and has no batch is lost with the process. */
+void walk_epochs_on_disk(const struct walk *w, struct memory_fs *fs, const struct plog_checkpoint *c,
+                         struct model_epochs *ret_epochs);
 /* A fetch from the partition. */
 void walk_check_fetch(struct walk *w);
 /* After every step: leader, reloaded, recovered. */

@@ -232,7 +232,8 @@ void model_epochs_note(struct model_epochs *e, const struct model_batch *b, int6
 {
     if (b->leader_epoch < 0 || b->leader_epoch == model_epochs_latest(e))
         return;
-    while (e->count > 0 && e->items[e->count - 1].epoch > b->leader_epoch && e->items[e->count - 1].start >= previous_end)
+    while (e->count > 0 && e->items[e->count - 1].epoch > b->leader_epoch && e->items[e->count - 1].start >= previous_end &&
+           e->items[e->count - 1].start <= b->last_offset)
         e->count--;
     if (b->leader_epoch > model_epochs_latest(e))
         model_epochs_assign(e, b->leader_epoch, b->base_offset);

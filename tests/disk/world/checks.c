@@ -137,10 +137,24 @@ static void check_log(struct world *w, struct one_log *l)
         check_aborted(w, l);
 }
 
+/* As the server does when it applies the metadata: a log that they know and that a crash has taken, or its topic id, is made anew. */
+static void create_again(struct world *w, struct one_log *l)
+{
+    struct plog *log = NULL;
+    enum error error = log_manager_get(w->manager, str_of(l->topic), l->index, &log);
+    struct uuid id = log != NULL ? plog_topic_id(log) : UUID_ZERO;
+    if (!l->must_exist || !uuid_is_zero(&id) || error == KAFKA_STORAGE_ERROR)
+        return;
+    error = create(w, l);
+    if (error != OK)
+        wrong(w, l, "cannot be created again: %s", error_name(error));
+}
+
 void check(struct world *w)
 {
     for (int i = 0; i < LOGS; i++) {
         struct one_log *l = &w->logs[i];
+        create_again(w, l);
         w->f.log = log_of(w, l);
         if (w->f.log == NULL && l->must_exist)
             wrong(w, l, "is gone");
@@ -159,7 +173,7 @@ void check(struct world *w)
             wrong(w, l, "has another topic's id");
         check_log(w, l);
         l->floor = 0; /* a truncation that was under way may have lowered it; remember() takes what is durable now */
-        l->epoch_floor = plog_latest_epoch(w->f.log);
+        l->epoch_floor = MIN(l->epoch_floor, plog_latest_epoch(w->f.log));
         remember(w, l);
         l->may_exist = true; /* one whose creation was not answered is created again */
         if (!l->must_exist)

@@ -90,7 +90,10 @@ static enum error log_step(struct world *w, struct one_log *l, uint64_t what)
     switch (what) {
     case 0:
         w->doing = "flush";
-        return plog_flush_now(log);
+        error = plog_flush_now(log);
+        if (error == OK)
+            l->epoch_floor = plog_latest_epoch(log);
+        return error;
     case 1:
         w->doing = "marker";
         l->may_grow = 1;
@@ -117,11 +120,7 @@ static enum error log_step(struct world *w, struct one_log *l, uint64_t what)
         return w->raises ? raise_start(w, l) : OK;
     case 7:
         w->doing = "epoch";
-        error = plog_assign_epoch(log, plog_latest_epoch(log) + 1);
-        if (error == OK && plog_recovery_point(log) ==
-                               plog_end_offset(log)) /* one that begins behind a lost tail goes with it: the metadata have it */
-            l->epoch_floor = plog_latest_epoch(log);
-        return error;
+        return plog_assign_epoch(log, plog_latest_epoch(log) + 1); /* until a flush it is in the metadata alone */
     case 8:
         w->doing = "restart";
         return pick(w, 8) == 0 ? restart(w, l) : OK;
@@ -140,7 +139,7 @@ static enum error log_step(struct world *w, struct one_log *l, uint64_t what)
     }
 }
 
-static enum error create(struct world *w, struct one_log *l)
+enum error create(struct world *w, struct one_log *l)
 {
     struct plog *log;
     struct problem problem = {0};

@@ -117,7 +117,8 @@ void remember(struct world *w, struct one_log *l)
     l->before_end = plog_end_offset(log);
     l->front_gone = l->front_gone || l->before_start > 0;
     l->floor = MAX(l->floor, plog_recovery_point(log));
-    l->epoch_floor = MIN(l->epoch_floor, plog_latest_epoch(log));
+    l->last_epoch = plog_latest_epoch(log);
+    l->epoch_floor = MIN(l->epoch_floor, l->last_epoch);
     l->may_grow = 0;
     w->disk.paused = true;
     read_all(&w->f, l->before_start, &l->before);

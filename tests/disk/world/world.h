@@ -24,6 +24,7 @@ struct one_log {
         left_over; /* likewise, of steps before that failed: what they wrote is cut off before the next append, or found after a crash */
     int64_t floor;       /* everything below is durable */
     int32_t epoch_floor; /* so is this epoch */
+    int32_t last_epoch;  /* before the step under way */
     bool front_gone;     /* the model of producers sees only what is left */
     struct mutex mutex;
     bool adopted;
@@ -65,6 +66,7 @@ enum error open_manager(struct world *w, struct problem *problem);
 
 /* Anything that storage does, to one of the logs or to all. */
 enum error step(struct world *w);
+enum error create(struct world *w, struct one_log *l);
 
 /* ---- checks.c ---- */
 

@@ -20,6 +20,7 @@ struct world {
     struct sim_disk disk;
     struct log_fixture f;
     struct log_manager *manager;
+    bool foreign;
 };
 
 static void init(struct world *w, uint64_t seed)
@@ -44,6 +45,7 @@ static enum error open_manager(struct world *w, struct problem *problem)
                                         .dir = "/sim/a/logs",
                                         .cluster_id = OWN_CLUSTER,
                                         .node_id = 1,
+                                        .foreign = w->foreign,
                                         .event = on_event,
                                         .arg = w};
     buf_clear(&w->f.events);
@@ -159,7 +161,7 @@ static void a_refused_append_does_not_come_back_in_place_of_its_successor(void *
         read_all(&w.f, 0, &second);
         end(&w, false, true);
         must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_int_equal(create(&w), OK);
         if (plog_end_offset(w.f.log) > 0) {
             read_all(&w.f, 0, &found);
             assert_int_equal(found.len, second.len);
@@ -247,9 +249,215 @@ static void a_log_that_was_emptied_goes_on_where_it_ended(void **state)
     }
 }
 
+/* ---- Logs that were never flushed ---- */
+
+static uint64_t syncs_of(struct world *w)
+{
+    uint64_t n = w->disk.operations;
+    sim_disk_fail(&w->disk, SIM_SYNC | SIM_SYNC_DIR, 0, OK, false);
+    return n;
+}
+
+static struct plog *create_one(struct world *w, int32_t partition, uint8_t id)
+{
+    struct uuid topic_id = {{id}};
+    struct plog *log = NULL;
+    assert_int_equal(log_manager_create_log(w->manager, STR("t"), partition, topic_id, &w->f.params.config, &log, NULL), OK);
+    return log;
+}
+
+static void creating_logs_waits_for_the_disk_once_for_all(void **state)
+{
+    struct world w;
+    struct plog *logs[20];
+    init(&w, 1);
+    must_open(&w);
+    (void)syncs_of(&w);
+    for (int i = 0; i < 20; i++) {
+        logs[i] = create_one(&w, i, 1);
+        assert_int_equal(plog_assign_epoch(logs[i], 3), OK);
+    }
+    assert_int_equal(syncs_of(&w), 0);
+    assert_int_equal(log_manager_settle(w.manager), OK);
+    assert_int_equal(syncs_of(&w), 6); /* three files and their names */
+    for (int i = 0; i < 20; i++) {
+        w.f.log = logs[i];
+        append_plain(&w.f, 2);
+        assert_int_equal(plog_flush_now(logs[i]), OK);
+        assert_int_equal(syncs_of(&w),
+                         4); /* topic id, epochs, the names in the folder, batches; the folder's own name is durable since */
+        append_plain(&w.f, 2);
+        assert_int_equal(plog_flush_now(logs[i]), OK);
+        assert_int_equal(syncs_of(&w), 1);
+    }
+    fini(&w);
+}
+
+/* The checkpoints found no room, and with them the folder's name was not synced: the first flush does it. */
+static void a_first_flush_makes_the_folders_name_durable(void **state)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct world w;
+        init(&w, seed);
+        must_open(&w);
+        w.f.log = create_one(&w, 0, 1);
+        sim_disk_fail(&w.disk, SIM_CREATE, 1, ERR_NO_SPACE, false);
+        assert_int_equal(log_manager_settle(w.manager), ERR_NO_SPACE);
+        append_plain(&w.f, 3);
+        assert_int_equal(plog_flush_now(w.f.log), OK);
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), 3);
+        fini(&w);
+    }
+}
+
+static void a_start_after_a_kill_waits_for_the_disk_once_for_all(void **state)
+{
+    struct world w;
+    init(&w, 1);
+    must_open(&w);
+    for (int i = 0; i < 20; i++) {
+        w.f.log = create_one(&w, i, 1);
+        if (i % 2 == 0)
+            append_plain(&w.f, 2);
+        if (i % 4 == 0)
+            assert_int_equal(plog_flush_now(w.f.log), OK);
+    }
+    assert_int_equal(log_manager_settle(w.manager), OK);
+    end(&w, false, false);
+    (void)syncs_of(&w);
+    must_open(&w);
+    assert_int_equal(syncs_of(&w), 6);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(log_manager_get(w.manager, STR("t"), i, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), i % 2 == 0 ? 2 : 0);
+        assert_int_equal(plog_assign_epoch(w.f.log, 7), OK);
+        assert_int_equal(plog_flush_now(w.f.log), OK);
+    }
+    end(&w, false, true);
+    must_open(&w);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(log_manager_get(w.manager, STR("t"), i, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), i % 2 == 0 ? 2 : 0);
+        assert_int_equal(plog_latest_epoch(w.f.log), 7);
+    }
+    fini(&w);
+}
+
+static void a_clean_end_of_logs_without_batches_waits_for_the_disk_once_for_all(void **state)
+{
+    struct world w;
+    init(&w, 1);
+    must_open(&w);
+    for (int i = 0; i < 20; i++)
+        (void)create_one(&w, i, 1);
+    assert_int_equal(log_manager_settle(w.manager), OK);
+    (void)syncs_of(&w);
+    log_manager_close(w.manager, true);
+    assert_int_equal(syncs_of(&w), 8); /* checkpoints, and the file that says that it was clean */
+    sim_disk_power_cut(&w.disk);
+    must_open(&w);
+    assert_true(log_manager_was_clean(w.manager));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(plog_end_offset(create_one(&w, i, 1)), 0);
+    fini(&w);
+}
+
+/* Whatever of it a power cut keeps: what is there is what was written first, under its topic id, and it can be made again and written to. */
+static void what_is_left_of_a_log_that_was_never_flushed_is_its_front(void **state)
+{
+    int none = 0, some = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct world w;
+        struct buf before = {0}, found = {0};
+        init(&w, seed);
+        w.f.params.config.segment_bytes = 200;
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        assert_int_equal(plog_assign_epoch(w.f.log, 1), OK);
+        for (int i = 0; i < 6; i++)
+            append_plain(&w.f, 2);
+        read_all(&w.f, 0, &before);
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        struct uuid id = plog_topic_id(w.f.log);
+        assert_int_equal(id.b[0], 1);
+        int64_t end_offset = plog_end_offset(w.f.log);
+        assert_int_equal(plog_start_offset(w.f.log), 0);
+        none += end_offset == 0;
+        some += end_offset > 0;
+        read_all(&w.f, 0, &found);
+        assert_true(found.len <= before.len);
+        if (found.len > 0)
+            assert_memory_equal(found.data, before.data, found.len);
+        append_plain(&w.f, 2);
+        assert_int_equal(plog_flush_now(w.f.log), OK);
+        end(&w, false, true);
+        must_open(&w);
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        assert_int_equal(plog_end_offset(w.f.log), end_offset + 2);
+        id = plog_topic_id(w.f.log);
+        assert_int_equal(id.b[0], 1);
+        buf_fini(&before);
+        buf_fini(&found);
+        fini(&w);
+    }
+    assert_true(none > 0 && some > 0);
+}
+
+/* The removal of a topic's folder failed, and its topic id went with the power: its records are not those of the next topic of that name. */
+static void records_without_a_topic_id_are_nobodys(void **state)
+{
+    struct world w;
+    char path[] = "/sim/a/logs/t-0/partition.metadata";
+    struct file *file;
+    for (int torn = 0; torn < 2; torn++) {
+        init(&w, 1);
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        append_plain(&w.f, 2);
+        end(&w, false, false);
+        assert_int_equal(fs_unlink(&w.disk.fs, path), OK);
+        if (torn) {
+            assert_int_equal(fs_open(&w.disk.fs, path, FILE_WRITE | FILE_CREATE, &file), OK);
+            file_close(file);
+        }
+        must_open(&w);
+        assert_non_null(strstr(buf_cstr(&w.f.events), "t-0: nothing in it was ever durable"));
+        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), ERR_NOT_FOUND);
+        assert_int_equal(plog_end_offset(create_one(&w, 0, 2)), 0);
+        fini(&w);
+    }
+}
+
+static void durable_records_without_a_topic_id_are_kept(void **state)
+{
+    for (int foreign = 0; foreign < 2; foreign++) {
+        struct world w;
+        struct problem problem = {0};
+        init(&w, 1);
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        append_plain(&w.f, 2);
+        if (!foreign)
+            assert_int_equal(plog_flush_now(w.f.log), OK);
+        assert_int_equal(log_manager_checkpoint(w.manager), OK);
+        end(&w, false, false);
+        assert_int_equal(fs_unlink(&w.disk.fs, "/sim/a/logs/t-0/partition.metadata"), OK);
+        w.foreign = foreign != 0;
+        assert_int_equal(open_manager(&w, &problem), OK);
+        assert_int_equal(create(&w), OK);
+        assert_int_equal(plog_end_offset(w.f.log), 2);
+        fini(&w);
+    }
+}
+
 static void a_flush_that_finds_no_room_is_tried_again(void **state)
 {
-    for (uint64_t k = 1; k <= 2; k++) { /* the epochs' new file: its name, its content */
+    for (uint64_t k = 1; k <= 4; k++) { /* topic id, epochs: the new file's name, its content */
         struct world w;
         init(&w, k);
         must_open(&w);
@@ -334,6 +542,37 @@ static void the_medium_is_read_however_many_starts_it_takes(void **state)
         fini(&w);
     }
     assert_true(refused > 0);
+}
+
+/* The mark of a failed sync stays until every log was read from the medium, and is not overlooked when the disk cannot say whether it is there. */
+static void a_failed_sync_is_not_forgotten_by_a_start_that_cannot_read(void **state)
+{
+    int looked = 0, closed = 0;
+    for (uint64_t k = 1; k <= 40; k++) {
+        struct world w;
+        struct problem problem = {0};
+        init(&w, 1);
+        must_open(&w);
+        assert_int_equal(create(&w), OK);
+        append_plain(&w.f, 2);
+        sim_disk_fail(&w.disk, SIM_SYNC, 1, ERR_IO, false);
+        assert_int_equal(plog_flush_now(w.f.log), ERR_IO);
+        end(&w, false, false);
+        assert_true(fs_exists(&w.disk.fs, "/sim/a/logs/.kagami-sync-failed"));
+        sim_disk_fail(&w.disk, SIM_READ, k, ERR_IO, false);
+        enum error error = open_manager(&w, &problem);
+        sim_disk_heal(&w.disk);
+        struct plog *log;
+        bool open = error == OK && log_manager_get(w.manager, STR("t"), 0, &log) == OK;
+        looked += strstr(w.disk.failed_path, "sync-failed") != NULL;
+        closed += error == OK && !open;
+        if (error != OK)
+            w.manager = NULL;
+        if (error == OK)
+            assert_int_equal(fs_exists(&w.disk.fs, "/sim/a/logs/.kagami-sync-failed"), !open);
+        fini(&w);
+    }
+    assert_true(looked > 0 && closed > 0);
 }
 
 static void a_checkpoint_that_cannot_be_read_now_stops_the_start(void **state)
@@ -431,6 +670,7 @@ static void an_index_that_a_killed_process_cut_stays_cut(void **state)
         file_close(index);
 
         log_fixture_open(f); /* from the first byte */
+        assert_int_equal(plog_flush_now(f->log), OK);
         f->checkpointed = plog_recovery_point(f->log);
         assert_int_equal(f->checkpointed, 3);
         log_fixture_crash(f);
@@ -507,11 +747,19 @@ int main(void)
         cmocka_unit_test(what_comes_back_at_the_front_costs_nothing_behind_it),
         cmocka_unit_test(a_log_that_was_emptied_goes_on_where_it_ended),
         cmocka_unit_test(an_index_that_a_killed_process_cut_stays_cut),
+        cmocka_unit_test(creating_logs_waits_for_the_disk_once_for_all),
+        cmocka_unit_test(a_first_flush_makes_the_folders_name_durable),
+        cmocka_unit_test(a_start_after_a_kill_waits_for_the_disk_once_for_all),
+        cmocka_unit_test(a_clean_end_of_logs_without_batches_waits_for_the_disk_once_for_all),
+        cmocka_unit_test(what_is_left_of_a_log_that_was_never_flushed_is_its_front),
+        cmocka_unit_test(records_without_a_topic_id_are_nobodys),
+        cmocka_unit_test(durable_records_without_a_topic_id_are_kept),
         cmocka_unit_test(a_flush_that_finds_no_room_is_tried_again),
         cmocka_unit_test(after_a_failed_sync_the_next_start_reads_the_medium),
         cmocka_unit_test(the_medium_is_read_however_many_starts_it_takes),
         cmocka_unit_test(an_index_write_that_failed_leaves_nothing_behind),
         cmocka_unit_test(a_log_that_could_not_be_opened_makes_no_end_clean),
+        cmocka_unit_test(a_failed_sync_is_not_forgotten_by_a_start_that_cannot_read),
         cmocka_unit_test(a_checkpoint_that_cannot_be_read_now_stops_the_start),
         cmocka_unit_test(a_clean_end_that_cannot_be_read_was_none),
         cmocka_unit_test(a_disk_that_fails_under_the_directorys_own_files_takes_it_out_of_service),

@@ -65,8 +65,10 @@ static void a_crash_keeps_what_is_written(void **state)
     log_fixture_crash(f);
     log_fixture_open(f);
     assert_int_equal(plog_end_offset(f->log), 5);
-    assert_int_equal(plog_recovery_point(f->log), 5);
+    assert_int_equal(plog_recovery_point(f->log), 0); /* it may be in the page cache only */
     assert_events_have(f, "recovered: 2 batches");
+    assert_int_equal(plog_flush_now(f->log), OK);
+    assert_int_equal(plog_recovery_point(f->log), 5);
 }
 
 static void many_segments_read_back(void **state)

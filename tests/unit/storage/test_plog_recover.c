@@ -425,6 +425,7 @@ static void epochs_follow_the_batches(void **state)
     assert_int_equal(plog_assign_epoch(f->log, 5), OK);
     append_plain(f, 3);
     assert_int_equal(plog_assign_epoch(f->log, 9), OK); /* without a batch */
+    assert_int_equal(plog_flush_now(f->log), OK);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(plog_latest_epoch(f->log), 9);
         plog_end_offset_for_epoch(f->log, 2, &epoch, &end);
