@@ -34,8 +34,6 @@ enum error partition_create(struct partition_env *env, struct str topic, const s
         partition_unref(p);
         return error;
     }
-    if (plog_recovery_point(log) < plog_end_offset(log) && atomic_load(&env->flush_acks_all))
-        partition_mark_undurable(p, plog_recovery_point(log), 0);
     p->told_hw = p->told_lso = p->told_log_start = -1;
     partition_leave(p);
     *ret_partition = p;

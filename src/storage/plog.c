@@ -359,6 +359,7 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
         if (flush->offset > atomic_load(&log->recovery_point))
             atomic_store(&log->recovery_point, flush->offset);
         log->fresh = log->fresh && !flush->fresh;
+        log->unflushed = false;
         log->synced_below = MAX(log->synced_below, segment_base_offset(flush->segments[flush->count - 1]));
         for (int i = 0; i < flush->count - 1; i++)
             segment_rest(flush->segments[i],
@@ -382,8 +383,9 @@ enum error plog_flush_now(struct plog *log)
 
 bool plog_wants_flush(const struct plog *log)
 {
-    return !plog_failed(log) && log->segment_count > 1 &&
-           segment_base_offset(log->segments[log->segment_count - 2]) >= log->synced_below;
+    return !plog_failed(log) &&
+           (log->unflushed ||
+            (log->segment_count > 1 && segment_base_offset(log->segments[log->segment_count - 2]) >= log->synced_below));
 }
 
 bool plog_failed(const struct plog *log)

@@ -146,7 +146,7 @@ enum error plog_flush_run(struct plog_flush *flush);
 enum error plog_flush_end(struct plog_flush *flush, enum error run_result);
 /* All three at once, for callers that may block. */
 MUST_CHECK enum error plog_flush_now(struct plog *log);
-/* Sealed segments that no flush has made durable: where nobody asks for acks=all somebody must flush now and then. */
+/* Sealed segments that no flush has made durable, or what recovery has found: where nobody asks for acks=all somebody must flush now and then. */
 bool plog_wants_flush(const struct plog *log);
 bool plog_failed(const struct plog *log); /* no lock */
 void plog_fail(struct plog *log);         /* the log directory was taken out of service; no lock */

@@ -37,6 +37,7 @@ struct plog {
     int64_t synced_below;                               /* segments of a lower base offset are sealed, and durable since */
     bool dir_unsynced;                                  /* a segment was created since the folder was synced */
     int dir_flushes;                                    /* flushes under way that sync the folder: it is not yet */
+    bool unflushed; /* it holds what a process before this one has written and maybe not flushed; nobody has flushed it since */
     bool fresh; /* no flush has made the folder's own name and partition.metadata durable: see plog.c */
     TAILQ_HEAD(deleted_segments, plog_deleted) deleted; /* by due_ms, nearly */
 
