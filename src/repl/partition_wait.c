@@ -193,7 +193,7 @@ static enum error run_flush(struct partition *p)
         p->waiting.offset = -1;
     }
     struct plog_flush flush;
-    plog_flush_begin(p->log, &flush);
+    plog_flush_begin(p->log, false, &flush);
     mutex_unlock(&p->mutex);
     enum error error = plog_flush_run(&flush);
     mutex_lock(&p->mutex);

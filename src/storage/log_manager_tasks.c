@@ -195,7 +195,7 @@ static void flush_rolled(struct log_manager *m, struct log_entry *e)
     mutex_lock(e->lock);
     bool wanted = plog_wants_flush(e->log);
     if (wanted)
-        plog_flush_begin(e->log, &flush);
+        plog_flush_begin(e->log, true, &flush);
     mutex_unlock(e->lock);
     if (!wanted)
         return;

@@ -16,9 +16,10 @@
  * where it began. Its first flush makes all of them durable before R rises. A second segment is begun only when the first one's name is durable (plog_append.c), or a power cut could
  * keep the later of the two. What a power cut leaves of a fresh log:
  *   no folder, no first segment   an empty log
- *   no topic id, no epoch file    nobody can say whose it is: the log manager removes it (log_manager.c). A first flush writes both
+ *   no topic id, no epoch file    nobody can say whose it is: the log manager removes it (log_manager.c)
  *   no epoch file                 built from the batches; an epoch without batches is in the metadata, which raise all epochs after an unclean end
- * An epoch that is assigned is likewise only owed to its file: a flush writes it before it syncs any batch of it.
+ * An epoch that is assigned is likewise only owed to its file. It is written with the next flush that is asked to, at the latest a minute behind the batches (plog_wants_flush), for the
+ * batches have it too: until then the checkpoint's recovery point stays where the file's knowledge ends, and recovery reads what it needs.
  *
  * Locks: the owner's for everything; `files` inside it orders flushes, which run without the owner's lock, against truncation and writers of the epoch file. */
 #include <inttypes.h>
@@ -219,14 +220,15 @@ void plog_stop_flushes(struct plog *log)
     mutex_unlock(&log->files);
 }
 
-static void pin_epochs(struct plog *log, struct plog_flush *flush)
+static void pin_epochs(struct plog *log, bool epochs, struct plog_flush *flush)
 {
     mutex_lock(&log->files);
     flush->truncations = log->truncations;
     flush->epochs_version = log->epochs_version;
     bool stale = log->epochs_stored != log->epochs_version;
     mutex_unlock(&log->files);
-    if (!stale)
+    flush->covers_epochs = epochs || !stale;
+    if (!stale || !epochs)
         return;
     size_t bytes = log->epochs.count * sizeof(struct epoch_entry);
     flush->epochs = mem_alloc(MAX(bytes, 1u));
@@ -235,11 +237,11 @@ static void pin_epochs(struct plog *log, struct plog_flush *flush)
         memcpy(flush->epochs, log->epochs.entries, bytes);
 }
 
-void plog_flush_begin(struct plog *log, struct plog_flush *ret_flush)
+void plog_flush_begin(struct plog *log, bool epochs, struct plog_flush *ret_flush)
 {
     struct plog_flush flush = {.log = log, .offset = log->end_offset, .fresh = log->fresh};
     flush.sync_dir = log->dir_unsynced || log->dir_flushes > 0 || log->fresh;
-    pin_epochs(log, &flush);
+    pin_epochs(log, epochs, &flush);
     int first = log->segment_count - 1;
     while (first > 0 && segment_base_offset(log->segments[first - 1]) >= log->synced_below)
         first--;
@@ -358,6 +360,8 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
     } else if (log->truncations == flush->truncations) {
         if (flush->offset > atomic_load(&log->recovery_point))
             atomic_store(&log->recovery_point, flush->offset);
+        if (flush->covers_epochs && flush->offset > atomic_load(&log->epochs_point))
+            atomic_store(&log->epochs_point, flush->offset);
         log->fresh = log->fresh && !flush->fresh;
         log->unflushed = false;
         log->synced_below = MAX(log->synced_below, segment_base_offset(flush->segments[flush->count - 1]));
@@ -376,7 +380,7 @@ enum error plog_flush_end(struct plog_flush *flush, enum error run_result)
 enum error plog_flush_now(struct plog *log)
 {
     struct plog_flush flush;
-    plog_flush_begin(log, &flush);
+    plog_flush_begin(log, true, &flush);
     enum error error = plog_flush_run(&flush);
     return plog_flush_end(&flush, error);
 }
@@ -384,7 +388,7 @@ enum error plog_flush_now(struct plog *log)
 bool plog_wants_flush(const struct plog *log)
 {
     return !plog_failed(log) &&
-           (log->unflushed ||
+           (log->unflushed || atomic_load(&log->epochs_point) < plog_recovery_point(log) ||
             (log->segment_count > 1 && segment_base_offset(log->segments[log->segment_count - 2]) >= log->synced_below));
 }
 
@@ -404,7 +408,8 @@ struct plog_checkpoint plog_checkpoint_values(const struct plog *log)
 {
     /* The recovery point first: a truncation between the loads lowers all of them, and a start clamps them to what is there. */
     struct plog_checkpoint c;
-    c.recovery_point = atomic_load(&log->recovery_point);
+    int64_t epochs = atomic_load(&log->epochs_point);
+    c.recovery_point = MIN(atomic_load(&log->recovery_point), epochs);
     c.log_start_offset = atomic_load(&log->start_offset);
     c.high_watermark = atomic_load(&log->high_watermark);
     return c;

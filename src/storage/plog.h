@@ -128,7 +128,9 @@ bool plog_ends_with_own_barrier(struct plog *log, int32_t *ret_leader_epoch);
 /* fdatasync in three steps, so that it blocks nobody: begin (locked) pins what is to be synced; run (no lock, helper) syncs; end (locked) moves the recovery
  * point to the LEO of begin, and must follow every begin. An error of run or end fails the log, but for ERR_NO_SPACE: nothing was
  * lost, and a later flush may succeed. Several may be in flight; one at a time is what pays. A
- * truncation in between takes the flush's work over: run and end then have nothing to do and answer OK. Use one struct for all three calls. */
+ * truncation in between takes the flush's work over: run and end then have nothing to do and answer OK. Use one struct for all three calls.
+ * epochs false leaves the file of the leader epochs as it is, which saves two of three syncs: what is acknowledged is as durable, but the recovery point of the checkpoint does not pass
+ * the epochs' first batch before a flush with epochs (plog_wants_flush). */
 struct plog_flush {
     struct plog *log;
     int64_t offset;            /* LEO at begin: everything below is durable after end */
@@ -136,17 +138,17 @@ struct plog_flush {
     struct segment **segments; /* referenced; sealed ones whose files were not synced since, the active one last */
     int count;
     uint32_t truncations; /* of the log, at begin */
-    bool sync_dir, fresh;
+    bool sync_dir, fresh, covers_epochs;
     struct epoch_entry *epochs; /* a copy to be written, or NULL */
     size_t epoch_count;
     uint64_t epochs_version;
 };
-void plog_flush_begin(struct plog *log, struct plog_flush *ret_flush);
+void plog_flush_begin(struct plog *log, bool epochs, struct plog_flush *ret_flush);
 enum error plog_flush_run(struct plog_flush *flush);
 enum error plog_flush_end(struct plog_flush *flush, enum error run_result);
-/* All three at once, for callers that may block. */
+/* All three at once, with epochs, for callers that may block. */
 MUST_CHECK enum error plog_flush_now(struct plog *log);
-/* Sealed segments that no flush has made durable, or what recovery has found: where nobody asks for acks=all somebody must flush now and then. */
+/* Sealed segments that no flush has made durable, epochs that it left out, or what recovery has found: where nobody asks for acks=all somebody must flush now and then. */
 bool plog_wants_flush(const struct plog *log);
 bool plog_failed(const struct plog *log); /* no lock */
 void plog_fail(struct plog *log);         /* the log directory was taken out of service; no lock */
@@ -170,7 +172,8 @@ int64_t plog_end_offset(const struct plog *log); /* LEO */
 int64_t plog_high_watermark(const struct plog *log);
 void plog_set_high_watermark(struct plog *log, int64_t hw); /* never falls but by truncation; kept in [log start, LEO] */
 int64_t plog_last_stable_offset(const struct plog *log); /* min(HW, first offset of an open or not yet replicated transaction) */
-int64_t plog_recovery_point(const struct plog *log);
+int64_t
+plog_recovery_point(const struct plog *log); /* everything below is durable; the checkpoint's may be lower (plog_flush_begin) */
 uint64_t plog_size_bytes(const struct plog *log); /* no lock */
 int plog_segment_count(const struct plog *log);
 int32_t plog_latest_epoch(const struct plog *log); /* of the leader-epoch cache, -1 when empty */

@@ -45,6 +45,7 @@ struct plog {
     struct leader_epochs epochs;
     int64_t end_offset;
     _Atomic int64_t start_offset, high_watermark, recovery_point;
+    _Atomic int64_t epochs_point; /* the epochs of everything below are in their file, durably */
     _Atomic uint64_t size_bytes;
     _Atomic bool failed;
     bool distrust_cache;

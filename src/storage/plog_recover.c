@@ -446,6 +446,7 @@ static enum error settle_offsets(struct plog *log, const struct plog_params *par
 static enum error settle_durability(struct plog *log, bool clean)
 {
     atomic_store(&log->recovery_point, clean ? log->end_offset : MIN(plog_recovery_point(log), log->end_offset));
+    atomic_store(&log->epochs_point, plog_recovery_point(log));
     log->unflushed = plog_recovery_point(log) < log->end_offset;
     return !clean && (log->repaired || log->distrust_cache) ? plog_flush_now(log) : OK;
 }

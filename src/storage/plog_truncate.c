@@ -25,6 +25,7 @@ static enum error settle(struct plog *log)
 {
     plog_count_bytes(log);
     int64_t hw = MIN(plog_high_watermark(log), log->end_offset);
+    atomic_store(&log->epochs_point, MIN(atomic_load(&log->epochs_point), log->end_offset));
     atomic_store(&log->recovery_point, MIN(plog_recovery_point(log), log->end_offset));
     atomic_store(&log->high_watermark, hw);
     mutex_lock(&log->files);
@@ -85,6 +86,7 @@ enum error plog_restart_at(struct plog *log, int64_t offset)
         log->end_offset = offset;
         atomic_store(&log->start_offset, offset);
         atomic_store(&log->high_watermark, offset);
+        atomic_store(&log->epochs_point, offset);
         atomic_store(&log->recovery_point, offset);
         log->synced_below = offset;
         error = leader_epochs_clear(&log->epochs);

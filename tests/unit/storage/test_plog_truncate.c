@@ -170,7 +170,7 @@ static void flush_under_way_is_taken_over(void **state)
     struct log_fixture *f = *state;
     struct plog_flush flush;
     fill(f);
-    plog_flush_begin(f->log, &flush);
+    plog_flush_begin(f->log, true, &flush);
     assert_int_equal(flush.offset, 15);
     assert_int_equal(plog_truncate_to(f->log, 6), OK);
     append_from(f, 7, 0, 6, 1);
