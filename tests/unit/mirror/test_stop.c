@@ -74,7 +74,7 @@ static struct seen look_behind(int partition, int64_t end)
     return s;
 }
 
-static void assert_stopped(int64_t extra)
+static void assert_stopped(int64_t extra, bool seen_durable)
 {
     struct partition_state state;
     struct problem problem;
@@ -92,7 +92,8 @@ static void assert_stopped(int64_t extra)
         assert_int_equal(state.end_offset, end + (i == 0 ? 3 : 1) + extra);
         assert_int_equal(state.last_stable_offset, state.high_watermark);
         assert_int_equal(state.high_watermark, state.end_offset);
-        assert_true(state.durable_offset == state.end_offset);
+        if (seen_durable) /* by this process; what one before it flushed is known by the checkpoints alone */
+            assert_true(state.durable_offset == state.end_offset);
         assert_true(state.leader_epoch >= s.last_epoch);
         struct plog *log = partition_lock(p);
         assert_int_equal(producer_state_count(plog_producers(log)), 0);
@@ -123,7 +124,7 @@ static void a_stop_ends_transactions_expires_producers_and_opens_the_topic(void 
     assert_int_equal(r->topics[0].partitions[0].last_mirror_offset, COPIED_END);
     assert_int_equal(r->topics[0].partitions[0].barrier_offset, COPIED_END + 2);
     assert_int_equal(r->topics[0].partitions[0].records_lost_estimate, 0);
-    assert_stopped(0);
+    assert_stopped(0, true);
     r = fixture_stop_topic(&f, "dr", "orders"); /* again: the report of then, and nothing is written */
     assert_error(r->topics[0].error_code, OK);
     assert_int_equal(r->topics[0].partitions[0].aborted_transactions, 2);
@@ -178,7 +179,7 @@ static void a_stop_that_breaks_off_anywhere_comes_to_the_same_end(void **state)
                 source.topics[0].partitions[p].fetch_error = UNKNOWN_SERVER_ERROR;
             mutex_unlock(&source.mutex);
             fixture_start(&f);
-            assert_stopped(0);
+            assert_stopped(0, !twice && i + 1 < ARRAY_SIZE(POINTS));
         }
     }
 }
@@ -295,7 +296,7 @@ static void a_failed_partition_is_stopped_and_so_is_one_whose_source_is_gone(voi
     mutex_unlock(&source.mutex);
     fixture_await_state(&f, "orders", 0, "FAILED");
     assert_error(fixture_stop_topic(&f, "dr", "orders")->topics[0].error_code, OK);
-    assert_stopped(0);
+    assert_stopped(0, true);
 }
 
 static void a_drain_that_cannot_be_had_stops_nothing(void **state)
