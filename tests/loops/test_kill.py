@@ -37,7 +37,11 @@ def test_killed_under_load(scene, peers, count):
     for _ in range(count):
         plain.go_on(PLAIN[0])
         idempotent.go_on(LOAD[0], rng)
+        if rng.random() < 0.15: # both at once
+            copy.kill()
         interrupt(daemon, rng)
+        if not copy.running():
+            copy.restart()
         for at in (load, rest):
             read_copies(copy, at.topic, copies[at.topic])
             at.check()
