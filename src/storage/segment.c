@@ -269,6 +269,7 @@ enum error segment_cut_log(struct segment *s, uint64_t size_bytes)
     }
     s->size_bytes = size_bytes;
     s->tail_garbage = false;
+    memset(s->followed, 0, sizeof(s->followed));
     return OK;
 }
 

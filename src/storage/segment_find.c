@@ -27,15 +27,34 @@ static struct segment_position position_of(const struct batch_reader *r, const u
     };
 }
 
+static struct offset_position *followed(struct segment *s, int64_t offset)
+{
+    return &s->followed[((uint64_t)offset * UINT64_C(0x9E3779B97F4A7C15)) >> 62];
+}
+
+/* A batch at or before the first one whose last offset is not below `offset`, and not far. */
+static enum error find_near(struct segment *s, int64_t offset, struct offset_position *ret_near, size_t *ret_piece_bytes)
+{
+    const struct offset_position *end = followed(s, offset);
+    if (offset > 0 && end->offset == offset) {
+        *ret_near = *end;
+        *ret_piece_bytes = BATCH_OVERHEAD; /* it is that one */
+        return OK;
+    }
+    *ret_piece_bytes = BATCH_READER_LOOKUP_BYTES;
+    return offset_index_lookup(&s->index, offset, ret_near);
+}
+
 enum error segment_find(struct segment *s, int64_t offset, struct segment_position *ret_position)
 {
     struct offset_position near;
     struct batch_reader reader;
     if (s->size_bytes == 0 || (s->next_offset >= 0 && offset >= s->next_offset))
         return ERR_NOT_FOUND;
-    enum error error = offset_index_lookup(&s->index, offset, &near);
+    size_t piece_bytes;
+    enum error error = find_near(s, offset, &near, &piece_bytes);
     if (error == OK)
-        error = segment_reader(s, near.pos, BATCH_READER_LOOKUP_BYTES, &reader);
+        error = segment_reader(s, near.pos, piece_bytes, &reader);
     if (error != OK)
         return error;
     const uint8_t *header;
@@ -117,6 +136,8 @@ enum error segment_find_range(struct segment *s, int64_t offset, int64_t upper_o
             error = last_end_before(s, first.pos + max_bytes, &range);
         }
     }
+    if (error == OK && range.len > 0)
+        *followed(s, range.end_offset) = (struct offset_position){range.end_offset, range.pos + range.len};
     if (error == OK)
         *ret_range = range;
     return error;

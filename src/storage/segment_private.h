@@ -10,6 +10,9 @@
 
 enum segment_file_kind { SEGMENT_FILE_LOG, SEGMENT_FILE_INDEX, SEGMENT_FILE_TIME_INDEX, SEGMENT_FILE_TXN_INDEX, SEGMENT_FILES };
 
+/* Readers that follow the log ask next for what comes behind their last range. */
+#define SEGMENT_FOLLOWED 4
+
 struct segment {
     atomic_int refs;
     struct fs *fs;
@@ -28,6 +31,8 @@ struct segment {
     bool largest_known;
     int64_t first_timestamp;
     bool first_known;
+    struct offset_position followed
+        [SEGMENT_FOLLOWED]; /* ends of ranges that were read: where the batch of that offset begins; offset 0: none. Forgotten when the log is cut */
     struct offset_index index;
     struct time_index time_index;
     struct txn_index txn_index;

@@ -1,4 +1,5 @@
 /* Recovery and truncation of a segment, and the check of indexes after a clean end. */
+#include <string.h>
 #include <zlib.h>
 
 #include "base/assert.h"
@@ -28,6 +29,7 @@ static enum error reset(struct segment *s, uint64_t size_bytes)
     if (error == OK)
         error = index_file_truncate(&s->txn_index.file, 0);
     s->size_bytes = size_bytes;
+    memset(s->followed, 0, sizeof(s->followed));
     s->largest = (struct timestamp_offset){-1, s->base_offset};
     s->largest_known = true;
     s->first_known = false;

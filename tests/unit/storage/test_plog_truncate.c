@@ -181,12 +181,49 @@ static void flush_under_way_is_taken_over(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, log_fixture_setup, log_fixture_teardown)
 
+/* Where a reader stopped is remembered, until the log is cut: then other batches begin elsewhere. */
+static void what_readers_followed_is_forgotten_with_the_cut(void **state)
+{
+    struct log_fixture *f = *state;
+    struct plog_slice slice;
+    struct buf found = {0};
+    for (int i = 0; i < 8; i++)
+        append_plain(f, 1);
+    commit_all(f);
+    for (int64_t offset = 0; offset < 8; offset++) {
+        assert_int_equal(plog_read(f->log, offset, 8, 1, true, &slice), OK);
+        assert_int_equal(slice.end_offset, offset + 1);
+        plog_slice_release(&slice);
+    }
+    assert_int_equal(plog_truncate_to(f->log, 2), OK);
+    struct plog_appended a;
+    const struct batch_spec larger = {
+        .producer_id = NO_PID, .producer_epoch = -1, .base_sequence = -1, .records = 1, .value_bytes = 33};
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(append(f, &larger, &a), OK);
+    commit_all(f);
+    for (int64_t offset = 9; offset >= 0; offset--) {
+        buf_clear(&found);
+        assert_int_equal(plog_read(f->log, offset, 10, 1, true, &slice), OK);
+        assert_int_equal(plog_slice_copy(&slice, &found), OK);
+        assert_int_equal(batch_base_offset(found.data), offset);
+        plog_slice_release(&slice);
+    }
+    buf_fini(&found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(cuts_whole_batches),      TEST(is_durable_and_lowers_the_checkpoint), TEST(snapshots_above_the_end_go),
-        TEST(epochs_above_the_end_go), TEST(open_transactions_come_back_open),     TEST(to_the_start_and_below),
-        TEST(restart_at_an_offset),    TEST(flush_under_way_is_taken_over),
+        TEST(cuts_whole_batches),
+        TEST(is_durable_and_lowers_the_checkpoint),
+        TEST(snapshots_above_the_end_go),
+        TEST(epochs_above_the_end_go),
+        TEST(open_transactions_come_back_open),
+        TEST(to_the_start_and_below),
+        TEST(restart_at_an_offset),
+        TEST(flush_under_way_is_taken_over),
+        TEST(what_readers_followed_is_forgotten_with_the_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
