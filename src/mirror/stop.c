@@ -152,12 +152,16 @@ static enum error count_records(struct partition *p, const struct open_txns *ope
         }
         struct batch_iter it;
         const uint8_t *batch;
+        int64_t begun = from;
         buf_clear(&bytes);
         error = plog_slice_copy(&slice, &bytes);
         batch_iter_init(&it, buf_bytes(&bytes));
-        while (error == OK && batch_iter_next(&it, &batch) == BATCH_FOUND)
+        while (error == OK && batch_iter_next(&it, &batch) == BATCH_FOUND) {
             *(is_own(open, batch) ? own : others) += MAX(batch_count(batch), 0);
-        from = slice.end_offset;
+            from = batch_next_offset(batch);
+        }
+        if (error == OK && from <= begun)
+            error = CORRUPT_MESSAGE;
         plog_slice_release(&slice);
     }
     buf_fini(&bytes);

@@ -203,7 +203,7 @@ struct plog_slice {
     struct segment *segment; /* referenced; NULL for an empty answer */
     uint64_t pos;
     size_t len;         /* whole batches */
-    int64_t end_offset; /* behind the last of them; the offset asked for when there is none */
+    int64_t end_offset; /* behind the last of them, not always next to it (segment_range); the offset asked for when there is none */
 };
 
 struct plog_aborted {

@@ -112,7 +112,7 @@ MUST_CHECK enum error segment_read(struct segment *s, int64_t offset, int64_t up
 struct segment_range {
     uint64_t pos;
     size_t len;
-    int64_t end_offset; /* no batch in the range ends behind it; no batch behind the range begins below it */
+    int64_t end_offset; /* no batch in the range ends behind it; where max_bytes cut it off, not beyond the records that are left */
 };
 /* The same, with the offset where the range ends. */
 MUST_CHECK enum error segment_find_range(struct segment *s, int64_t offset, int64_t upper_offset, size_t max_bytes, bool min_one,

@@ -68,12 +68,25 @@ enum error segment_find(struct segment *s, int64_t offset, struct segment_positi
     return error;
 }
 
-/* The last whole batch that begins at or behind range->pos and ends at or before `limit` becomes the range's end, if there is one. */
+/* A range of so many bytes may end where the index has an entry, short of the limit by one part in so many. */
+#define INDEXED_END_MIN_BYTES (64 * 1024)
+#define INDEXED_END_PART 16
+
+/* The last whole batch that begins at or behind range->pos and ends at or before `limit` becomes the range's end, if there is one. Of a large range it is the
+ * last that the index knows to end there: headers at its end are bytes that nobody has read yet, so that looking there waits for the disk, and the kernel takes the
+ * jump back to the range's beginning for random reading and does not read ahead. */
 static enum error last_end_before(struct segment *s, uint64_t limit, struct segment_range *range)
 {
     struct offset_position near;
     struct batch_reader reader;
     enum error error = offset_index_lookup_pos(&s->index, limit, &near);
+    if (error == OK && near.pos >= range->pos + INDEXED_END_MIN_BYTES &&
+        limit - near.pos <= (limit - range->pos) / INDEXED_END_PART) {
+        range->len = (size_t)(near.pos - range->pos);
+        /* An entry has a last offset of what begins there (in a log of Kafka's of several batches): behind the range's end, and below the end of all. */
+        range->end_offset = MIN(near.offset, range->end_offset - 1);
+        return OK;
+    }
     if (error == OK)
         error = segment_reader(s, MAX(near.pos, range->pos), BATCH_READER_LOOKUP_BYTES, &reader);
     if (error != OK)

@@ -256,6 +256,35 @@ static void reading(void **state)
     segment_unref(s);
 }
 
+/* Nothing is read where a large range ends: the index says where a batch begins there. */
+static void large_ranges_end_at_an_entry_of_the_index(void **state)
+{
+    struct segment *s;
+    struct segment_range range;
+    struct segment_position at;
+    struct buf batches = {0};
+    assert_ok(segment_create(fs_system(), dir_of(state), 0, &s));
+    for (int i = 0; i < 1000; i++)
+        put_batch(&batches, i * 2, 1000, 1100);
+    append_batches(s, &batches, 4096); /* an entry for every fourth */
+    uint64_t bytes = segment_size_bytes(s) / 1000;
+    for (int64_t first = 0; first < 40; first++) {
+        assert_ok(segment_find_range(s, first * 2, INT64_MAX, 200 * bytes + 7, true, &range));
+        int64_t end = (int64_t)((range.pos + range.len) / bytes);
+        assert_int_equal(range.pos, (uint64_t)first * bytes);
+        assert_int_equal((range.pos + range.len) % bytes, 0);
+        assert_int_equal(end, (first + 200) / 4 * 4);
+        assert_true(range.end_offset >= end * 2);
+        assert_ok(segment_find(s, range.end_offset, &at)); /* who goes on there misses nothing */
+        assert_int_equal(at.base_offset, end * 2);
+        assert_ok(segment_find_range(s, first * 2, INT64_MAX, 11 * bytes + 7, true, &range)); /* a small one is filled up */
+        assert_int_equal(range.len, 11 * bytes);
+        assert_in_range(range.end_offset, (first + 11) * 2 - 1, (first + 11) * 2);
+    }
+    segment_unref(s);
+    buf_fini(&batches);
+}
+
 static enum error count_batch(void *arg, const uint8_t *batch, uint64_t pos)
 {
     int *count = arg;
@@ -579,6 +608,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(kafkas_segment_by_time),
     cmocka_unit_test_setup_teardown(finding, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(reading, scratch_setup, scratch_teardown),
+    cmocka_unit_test_setup_teardown(large_ranges_end_at_an_entry_of_the_index, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(walking, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(large_batches, scratch_setup, scratch_teardown),
     cmocka_unit_test_setup_teardown(truncating, scratch_setup, scratch_teardown),
