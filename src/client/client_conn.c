@@ -299,7 +299,7 @@ static void update_watch(struct client_conn *c)
 static void write_out(struct client_conn *c)
 {
     size_t written;
-    enum error e = transport_write_chain(c->transport, &c->out, SIZE_MAX, &written);
+    enum error e = transport_write_chain(c->transport, &c->out, SIZE_MAX, NULL, &written);
     (void)e;
     update_watch(c);
 }

@@ -36,6 +36,16 @@ struct conn_place {
     struct chain answer;
 };
 
+/* The front of `out` on its way from the disk. The file stays open as long as its piece is there. */
+struct conn_load {
+    struct helper_job job; /* first */
+    struct conn *conn;     /* a reference */
+    int fd;
+    uint64_t pos;
+    size_t len;
+    struct chain kept; /* what was to be written when the connection ended meanwhile */
+};
+
 struct conn {
     atomic_int refs;
     struct conn_pool *pool;      /* a reference */
@@ -53,7 +63,9 @@ struct conn {
     TAILQ_HEAD(, conn_place) places; /* of requests that gave way, oldest first */
     int place_count;
     struct chain out;
-    struct chain held; /* answer that goes out behind all places; or the one on its way through the mailbox */
+    struct conn_load *load; /* nothing is written before it ends */
+    bool loaded;            /* the front of `out` was loaded just now */
+    struct chain held;      /* answer that goes out behind all places; or the one on its way through the mailbox */
     struct loop_task reply, resume;
     void (*released)(void *arg, const char *peer);
     void *released_arg;
@@ -78,6 +90,7 @@ struct conn_pool {
 
 static void end_conn(struct conn *conn, enum error why);
 static void drive(struct conn *conn);
+static void advance(struct conn *conn);
 
 /* ---- pool ---- */
 
@@ -245,6 +258,8 @@ static void end_conn(struct conn *conn, enum error why)
     transport_close(conn->transport);
     conn->transport = NULL;
     frame_reader_fini(&conn->reader);
+    if (conn->load != NULL)
+        chain_splice(&conn->load->kept, &conn->out);
     chain_fini(&conn->out);
     TAILQ_REMOVE(&pool->conns, conn, link);
     if (--pool->count == 0)
@@ -301,6 +316,51 @@ static void collect_answers(struct conn *conn)
         chain_splice(&conn->out, &conn->held);
 }
 
+static void load_work(struct helper_job *job)
+{
+    struct conn_load *l = (struct conn_load *)job;
+    l->conn->pool->limits.disk.load(l->fd, l->pos, l->len);
+}
+
+static void load_done(struct helper_job *job)
+{
+    struct conn_load *l = (struct conn_load *)job;
+    struct conn *conn = l->conn;
+    conn->load = NULL;
+    conn->loaded = true;
+    chain_fini(&l->kept);
+    mem_free(l);
+    advance(conn);
+    conn_unref(conn);
+}
+
+static void start_load(struct conn *conn, size_t len)
+{
+    const struct chain_piece *front = TAILQ_FIRST(&conn->out.pieces);
+    struct conn_load *l = mem_calloc(1, sizeof(*l));
+    *l = (struct conn_load){.job = {.work = load_work, .done = load_done, .loop = conn->pool->loop},
+                            .conn = conn_ref(conn),
+                            .fd = front->fd,
+                            .pos = front->pos,
+                            .len = len};
+    chain_init(&l->kept);
+    conn->load = l;
+    watch_for(conn, 0);
+    helpers_submit(conn->pool->limits.disk.helpers, &l->job);
+}
+
+static enum error write_out(struct conn *conn, size_t *ret_written)
+{
+    const struct conn_disk *disk = &conn->pool->limits.disk;
+    struct transport_probe probe = {.cached = disk->cached, .loaded = conn->loaded};
+    conn->loaded = false;
+    enum error e =
+        transport_write_chain(conn->transport, &conn->out, BYTES_PER_TURN, disk->helpers != NULL ? &probe : NULL, ret_written);
+    if (probe.cold)
+        start_load(conn, probe.cold_bytes);
+    return e;
+}
+
 /* Writes what can be written, ends the request in hand when that was its answer, and goes on reading when all is out. */
 static void advance(struct conn *conn)
 {
@@ -309,10 +369,14 @@ static void advance(struct conn *conn)
     size_t written = 0;
     conn->corked = false;
     collect_answers(conn);
-    enum error e = conn->out.len > 0 ? transport_write_chain(conn->transport, &conn->out, BYTES_PER_TURN, &written) : OK;
+    if (conn->load != NULL)
+        return;
+    enum error e = conn->out.len > 0 ? write_out(conn, &written) : OK;
     STAT_ADD(bytes_out, (int64_t)written);
     if (written > 0)
         touch(conn);
+    if (conn->load != NULL)
+        return;
     if (e == ERR_NOT_FOUND) {
         watch_for(conn, LOOP_WRITE);
         return;
@@ -396,9 +460,9 @@ static void on_ready(struct loop_fd *w, int events)
 {
     struct conn *conn = CONTAINER_OF(w, struct conn, watch);
     conn->readable = conn->readable || (events & (LOOP_READ | LOOP_ERROR)) != 0;
-    if (conn->out.len > 0)
+    if (conn->load == NULL && conn->out.len > 0)
         advance(conn);
-    else if (conn->state == CONN_READING)
+    else if (conn->load == NULL && conn->state == CONN_READING)
         drive(conn);
     else if ((events & LOOP_ERROR) != 0)
         end_conn(conn, ERR_CLOSED); /* reset: nobody is there to read the answer */

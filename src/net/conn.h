@@ -17,6 +17,7 @@
 #include "base/chain.h"
 #include "base/error.h"
 #include "net/transport.h"
+#include "os/helpers.h"
 #include "os/loop.h"
 
 #define CONN_PEER_MAX 64
@@ -26,9 +27,17 @@
 struct conn;
 struct conn_pool;
 
+/* How large ranges of files are sent that are not in memory: loaded by a helper, while the loop goes on. */
+struct conn_disk {
+    struct helpers *helpers; /* NULL: the loop waits for the disk */
+    bool (*cached)(int fd, uint64_t pos, size_t len);
+    void (*load)(int fd, uint64_t pos, size_t len);
+};
+
 struct conn_limits {
     size_t request_max_bytes; /* socket.request.max.bytes; a longer or negative frame ends the connection */
     int64_t idle_max_ms;      /* connections.max.idle.ms: without a byte moved and without a request in flight; <= 0: never */
+    struct conn_disk disk;
 };
 
 struct conn_events {

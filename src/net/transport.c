@@ -4,6 +4,8 @@
 #include "os/socket.h"
 
 #define PIECES_PER_CALL 64
+/* Looking costs two system calls: for less, one short wait at the worst is cheaper. */
+#define PROBE_MIN_BYTES (64 * 1024)
 
 static enum error plain_readv(struct transport *t, const struct iovec *iov, int iov_count, size_t *ret_read)
 {
@@ -65,7 +67,19 @@ static int gather(const struct chain *out, struct iovec iov[PIECES_PER_CALL], bo
     return n;
 }
 
-enum error transport_write_chain(struct transport *t, struct chain *out, size_t max_bytes, size_t *ret_written)
+static bool is_cold(struct transport_probe *probe, const struct chain_piece *piece, size_t len)
+{
+    if (probe == NULL)
+        return false;
+    bool ask = !probe->loaded && len >= PROBE_MIN_BYTES;
+    probe->loaded = false;
+    probe->cold = ask && !probe->cached(piece->fd, piece->pos, len);
+    probe->cold_bytes = len;
+    return probe->cold;
+}
+
+enum error transport_write_chain(struct transport *t, struct chain *out, size_t max_bytes, struct transport_probe *probe,
+                                 size_t *ret_written)
 {
     size_t done = 0;
     enum error e = OK;
@@ -78,7 +92,8 @@ enum error transport_write_chain(struct transport *t, struct chain *out, size_t 
         const struct chain_piece *first = TAILQ_FIRST(&out->pieces);
         size_t n = 0;
         if (first->kind == CHAIN_FILE) {
-            e = t->ops->sendfile(t, first->fd, first->pos, MIN(first->len, max_bytes - done), &n);
+            size_t len = MIN(first->len, max_bytes - done);
+            e = is_cold(probe, first, len) ? ERR_NOT_FOUND : t->ops->sendfile(t, first->fd, first->pos, len, &n);
         } else {
             struct iovec iov[PIECES_PER_CALL];
             bool more;

@@ -34,9 +34,18 @@ struct transport_ops {
 struct transport *transport_plain(int fd);
 void transport_close(struct transport *t); /* NULL is OK */
 
+/* Asked before a large range of a file is sent, so that a loop does not wait for the disk. */
+struct transport_probe {
+    bool (*cached)(int fd, uint64_t pos, size_t len);
+    bool loaded;       /* the first range was just loaded: not asked for it */
+    bool cold;         /* out: `out` begins with a range that is not in memory, and that is why nothing more was written */
+    size_t cold_bytes; /* of it that would have been sent */
+};
+
 /* Writes from the front of `out` and consumes what was written, until all is gone (OK), nothing can be moved (ERR_NOT_FOUND),
  * or about max_bytes have been (ERR_NOT_FOUND too: one fast reader does not hold up a loop). *ret_written counts in every
- * case, errors too. */
-enum error transport_write_chain(struct transport *t, struct chain *out, size_t max_bytes, size_t *ret_written);
+ * case, errors too. probe NULL: what is read from files is waited for. */
+enum error transport_write_chain(struct transport *t, struct chain *out, size_t max_bytes, struct transport_probe *probe,
+                                 size_t *ret_written);
 
 #endif

@@ -14,6 +14,7 @@
 #include "meta/store.h"
 #include "mirror/mirrors.h"
 #include "net/listener.h"
+#include "os/page_cache.h"
 #include "repl/fetch_session.h"
 #include "repl/partitions.h"
 #include "server/adopt.h"
@@ -26,6 +27,7 @@
 
 #define FETCH_SESSION_EVICTION_MS 120000 /* Kafka: min.incremental.fetch.session.eviction.ms */
 #define REMOVAL_INTERVAL_MS 10000
+#define COLD_READERS 4
 #define PATH_ROOM 4200
 
 struct broker {
@@ -114,6 +116,8 @@ static enum error start_threads(struct broker *b, struct problem *problem)
                     ? (int)config_static_long(b->properties, "num.network.threads")
                     : (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
     enum error error = helpers_start((int)config_static_long(b->properties, "background.threads"), &s->helpers);
+    if (error == OK)
+        error = helpers_start(COLD_READERS, &s->readers);
     if (error == OK)
         error = loop_group_start(s->clock, loops, &s->loops);
     if (error == OK)
@@ -301,7 +305,8 @@ static enum error listen_and_register(struct broker *b, const struct host_port *
         .backlog = (int)config_static_long(b->properties, "socket.listen.backlog.size"),
         .limits = &b->listener_limits,
         .conn_limits = {.request_max_bytes = (size_t)config_static_long(b->properties, "socket.request.max.bytes"),
-                        .idle_max_ms = config_static_long(b->properties, "connections.max.idle.ms")},
+                        .idle_max_ms = config_static_long(b->properties, "connections.max.idle.ms"),
+                        .disk = {s->readers, page_cache_holds, page_cache_load}},
         .events = {.opened = request_conn_opened, .request = request_arrived, .closed = request_conn_closed},
         .arg = s,
         .kept_out = kept_out};
@@ -390,6 +395,7 @@ void broker_stop(struct broker *b)
     struct server *s = &b->server;
     if (b->listener != NULL)
         listener_destroy(b->listener);
+    helpers_stop(s->readers);
     housekeeping_stop(b->housekeeping);
     if (s->mirrors != NULL)
         mirrors_stop(s->mirrors); /* ends the calls that wait for a source or a time limit, too */

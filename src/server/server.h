@@ -31,6 +31,7 @@ struct server {
     struct loop_group *loops;
     struct worker *workers;  /* one a loop, in their order */
     struct helpers *helpers; /* flushes, blocking handlers */
+    struct helpers *readers; /* cold reads: they wait behind each other, and no flush behind them */
     struct log_manager *logs;
     struct controller *controller;
     struct image_cell *images; /* image_cell_get: a reference to the current image */

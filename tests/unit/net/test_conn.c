@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -82,10 +84,31 @@ static void open_another(struct world *w, int *ret_peer)
     assert_ok(conn_open(w->pool, transport_plain(fds[0]), "10.0.0.1:99", on_released, w));
 }
 
-static int begin(void **state)
+/* A disk that is cold for ever: each range that is asked for is loaded first. */
+static struct {
+    struct helpers *helpers;
+    atomic_int asked, loads;
+    sem_t go;         /* one for each load */
+    atomic_bool free; /* loads do not wait for it */
+} disk;
+
+static bool disk_cached(int fd, uint64_t pos, size_t len)
+{
+    atomic_fetch_add(&disk.asked, 1);
+    return false;
+}
+
+static void disk_load(int fd, uint64_t pos, size_t len)
+{
+    atomic_fetch_add(&disk.loads, 1);
+    while (!disk.free && sem_wait(&disk.go) != 0)
+        ;
+}
+
+static int begin_with(void **state, struct conn_disk with)
 {
     static const struct conn_events events = {.opened = on_opened, .request = on_request, .closed = on_closed};
-    struct conn_limits limits = {.request_max_bytes = 8 << 20, .idle_max_ms = 1000};
+    struct conn_limits limits = {.request_max_bytes = 8 << 20, .idle_max_ms = 1000, .disk = with};
     struct world *w = calloc(1, sizeof(*w));
     *state = w;
     manual_clock_init(&w->clock, 0);
@@ -96,6 +119,20 @@ static int begin(void **state)
     assert_string_equal(conn_peer(w->conn), "10.0.0.1:99");
     assert_ptr_equal(conn_loop(w->conn), w->loop);
     return 0;
+}
+
+static int begin(void **state)
+{
+    return begin_with(state, (struct conn_disk){0});
+}
+
+static int begin_cold(void **state)
+{
+    sem_init(&disk.go, 0, 0);
+    disk.asked = disk.loads = 0;
+    disk.free = false;
+    assert_ok(helpers_start(1, &disk.helpers));
+    return begin_with(state, (struct conn_disk){disk.helpers, disk_cached, disk_load});
 }
 
 static int end(void **state)
@@ -354,6 +391,104 @@ static void file_pieces_are_sent(void **state)
     assert_error(w->why, ERR_TRUNCATED);
     assert_int_equal(released_pieces, 2);
     fclose(f);
+}
+
+/* A file of 4 MiB, and the answer that is its content. */
+static FILE *answer_with_a_file(struct world *w, struct buf *ret_expected)
+{
+    FILE *f = tmpfile();
+    uint8_t block[4096];
+    for (int i = 0; i < 1024; i++) {
+        memset(block, i, sizeof(block));
+        assert_int_equal(fwrite(block, 1, sizeof(block), f), sizeof(block));
+    }
+    fflush(f);
+    released_pieces = 0;
+    send_frame(w, "a", 1);
+    settle(w);
+    struct chain c;
+    chain_init(&c);
+    chain_append(&c, "front", 5);
+    chain_append_file(&c, fileno(f), 0, 4 << 20, release_piece, NULL);
+    chain_append_file(&c, fileno(f), 0, 4000, release_piece, NULL);
+    if (ret_expected != NULL)
+        assert_ok(chain_read(&c, ret_expected));
+    conn_reply(w->conn, &c);
+    return f;
+}
+
+static void await_loads(struct world *w, int loads)
+{
+    for (int i = 0; i < 5000 && atomic_load(&disk.loads) < loads; i++) {
+        loop_step(w->loop, 0);
+        usleep(1000);
+    }
+    assert_int_equal(atomic_load(&disk.loads), loads);
+}
+
+static void what_is_not_in_memory_is_loaded_while_others_are_served(void **state)
+{
+    struct world *w = *state;
+    struct buf expected = {0};
+    char seen[6] = "", got[5];
+    FILE *f = answer_with_a_file(w, &expected);
+    await_loads(w, 1);
+    settle(w);
+    assert_int_equal(read(w->peer, seen, sizeof(seen)), 5); /* what stands before it, and nothing of the file */
+    assert_string_equal(seen, "front");
+    int first = w->peer;
+    open_another(w, &w->peer);
+    w->answer_at_once = true;
+    send_frame(w, "b", 1);
+    receive(w, got, sizeof(got));
+    close(w->peer);
+    w->peer = first;
+    assert_int_equal(atomic_load(&disk.loads), 1);
+    assert_int_equal(released_pieces, 0);
+    disk.free = true;
+    sem_post(&disk.go);
+    uint8_t *rest = malloc(expected.len);
+    receive(w, rest, expected.len - 5);
+    assert_memory_equal(rest, expected.data + 5, expected.len - 5);
+    assert_true(atomic_load(&disk.loads) >= 4);
+    assert_int_equal(atomic_load(&disk.asked),
+                     atomic_load(&disk.loads)); /* once for each: what was loaded is sent; 4,000 bytes are not asked for */
+    assert_int_equal(released_pieces, 2);
+    free(rest);
+    buf_fini(&expected);
+    fclose(f);
+    helpers_stop(disk.helpers);
+    settle(w);
+}
+
+static void a_connection_that_ends_keeps_its_file_until_it_is_loaded(void **state)
+{
+    struct world *w = *state;
+    for (int by_peer = 0; by_peer < 2; by_peer++) {
+        if (by_peer)
+            open_another(w, &w->peer);
+        FILE *f = answer_with_a_file(w, NULL);
+        await_loads(w, 1 + by_peer);
+        if (by_peer)
+            shutdown(w->peer, SHUT_RDWR);
+        else
+            conn_close(w->conn);
+        for (int i = 0; i < 100 && w->closed < 1 + by_peer; i++)
+            loop_step(w->loop, 1);
+        assert_int_equal(w->closed, 1 + by_peer);
+        assert_int_equal(released_pieces, 0);
+        sem_post(&disk.go);
+        for (int i = 0; i < 5000 && released_pieces < 2; i++) {
+            loop_step(w->loop, 0);
+            usleep(1000);
+        }
+        assert_int_equal(released_pieces, 2);
+        fclose(f);
+        close(w->peer);
+        w->peer = -1;
+    }
+    helpers_stop(disk.helpers);
+    settle(w);
 }
 
 static void a_peer_that_closes_in_the_middle_of_an_answer(void **state)
@@ -648,6 +783,8 @@ int main(void)
         TEST(hostile_lengths_close_the_connection),
         TEST(large_frames_come_whole),
         TEST(file_pieces_are_sent),
+        cmocka_unit_test_setup_teardown(what_is_not_in_memory_is_loaded_while_others_are_served, begin_cold, end),
+        cmocka_unit_test_setup_teardown(a_connection_that_ends_keeps_its_file_until_it_is_loaded, begin_cold, end),
         TEST(a_peer_that_closes_in_the_middle_of_an_answer),
         TEST(an_answer_for_a_dead_connection_is_harmless),
         TEST(every_way_to_end_the_request_of_a_dead_connection),

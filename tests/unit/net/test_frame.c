@@ -187,11 +187,11 @@ static void chains_are_written_through_any_small_window(void **state)
         size_t written, total = 0;
         enum error e;
         t.per_write = 0;
-        assert_error(transport_write_chain(&t.transport, &c, 100, &written), ERR_NOT_FOUND);
+        assert_error(transport_write_chain(&t.transport, &c, 100, NULL, &written), ERR_NOT_FOUND);
         assert_int_equal(written, 0);
         t.per_write = window;
         do {
-            e = transport_write_chain(&t.transport, &c, 64, &written);
+            e = transport_write_chain(&t.transport, &c, 64, NULL, &written);
             assert_true(written <= 64 + MIN(window, (size_t)15 * 64));
             total += written;
         } while (e == ERR_NOT_FOUND);
@@ -221,7 +221,7 @@ static void a_file_that_ends_early_is_an_error(void **state)
     chain_append(&c, "x", 1);
     chain_append_file(&c, fileno(f), 3, 10, NULL, NULL);
     fake_transport_init(&t, NULL, 0);
-    assert_error(transport_write_chain(&t.transport, &c, 1000, &written), ERR_TRUNCATED);
+    assert_error(transport_write_chain(&t.transport, &c, 1000, NULL, &written), ERR_TRUNCATED);
     assert_int_equal(written, 1);
     chain_fini(&c);
     transport_close(&t.transport);
