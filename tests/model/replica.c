@@ -100,6 +100,8 @@ void replica_open(struct walk *w)
     r->leader_epoch = MAX(MAX(r->leader_epoch, 0), model_epochs_latest(&w->model.epochs));
     model_epochs_assign(&w->model.epochs, r->leader_epoch, w->model.end);
     set_origin(w, r->mirrored);
+    for (int i = 0; i < w->model.count; i++)
+        w->model.batches[i].durable_first = false; /* what the log held when it was opened is visible */
     replica_follow_hw(w);
 }
 

@@ -130,7 +130,7 @@ static void check_partition(int p)
     assert_true(s.writable);
     assert_int_equal(s.last_stable_offset, s.end_offset);
     assert_int_equal(s.high_watermark, s.end_offset);
-    assert_int_equal(s.durable_offset, s.end_offset);
+    assert_true(s.durable_offset <= s.end_offset); /* what a process before this one flushed is known by the checkpoints alone */
     struct plog *log = partition_lock(partition);
     assert_int_equal(producer_state_count(plog_producers(log)), 0);
     partition_unlock(partition);
