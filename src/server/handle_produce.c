@@ -13,7 +13,7 @@
 
 #define FULL_DISK_LOG_INTERVAL_MS 10000
 /* Records of a request that waits for others to be appended with; their frames stay in memory meanwhile. */
-#define TOGETHER_BYTES (64 * 1024)
+#define TOGETHER_BYTES (32 * 1024)
 
 struct produce_part {
     const struct produce_request_topic_data *topic;
