@@ -23,7 +23,7 @@
 
 #define REQUESTS_MAX 32
 #define WAIT_MS 20          /* for what may wait as long as its client says */
-#define HANG_MS 20000       /* for what may not */
+#define HANG_MS 60000       /* for what may not; a metadata commit waits for the disk */
 #define TOPIC_ID_FIRST 0x40 /* in inputs: 16 bytes of this stand for the topic's id */
 #define MEMORY_MAX ((size_t)512 * 1024 * 1024)
 
