@@ -8,6 +8,7 @@
 #include "codec/record_batch.h"
 #include "log_fixture.h"
 #include "os/helpers.h"
+#include "os/thread.h"
 #include "producer_model.h"
 #include "repl/partition.h"
 #include "seeds.h"
@@ -468,7 +469,17 @@ static enum error step(struct world *w, struct part *part)
     }
 }
 
-/* While the disk works for one flush, clients go on. */
+static void go_on(void *arg)
+{
+    struct world *w = arg;
+    for (uint64_t i = pick(w, 3); i > 0; i--) {
+        struct part *part = &w->parts[pick(w, 2)];
+        enum error error = part->mirrored ? copy(part) : produce(part, pick(w, 2) == 0 ? 1 : -1);
+        (void)error;
+    }
+}
+
+/* While the disk works for one flush, clients go on: on a thread of their own, since the one that syncs holds locks of the flush. */
 static void on_sync(void *arg, const char *path)
 {
     struct world *w = arg;
@@ -477,11 +488,9 @@ static void on_sync(void *arg, const char *path)
         return;
     w->meanwhile = true;
     const char *doing = w->doing;
-    for (uint64_t i = pick(w, 3); i > 0; i--) {
-        struct part *part = &w->parts[pick(w, 2)];
-        enum error error = part->mirrored ? copy(part) : produce(part, pick(w, 2) == 0 ? 1 : -1);
-        (void)error;
-    }
+    struct thread clients;
+    assert_int_equal(thread_start(&clients, "clients", go_on, w), OK);
+    thread_join(&clients);
     w->doing = doing;
     w->meanwhile = false;
 }
