@@ -448,6 +448,7 @@ static enum error settle_durability(struct plog *log, bool clean)
     atomic_store(&log->recovery_point, clean ? log->end_offset : MIN(plog_recovery_point(log), log->end_offset));
     atomic_store(&log->epochs_point, plog_recovery_point(log));
     log->unflushed = plog_recovery_point(log) < log->end_offset;
+    log->cut_in_doubt = !clean;
     return !clean && (log->repaired || log->distrust_cache) ? plog_flush_now(log) : OK;
 }
 
