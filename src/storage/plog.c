@@ -9,7 +9,8 @@
  * segments are only appended to; the one thing that cuts them, truncation, lowers R durably before anything is appended (plog_truncate.c). R rises only in
  * plog_flush_end, after a flush has synced, in this order: the leader epochs, the folder (new segments are found again), every sealed segment not yet synced with its
  * indexes, the active .log. What lies at or above R after a crash is whatever the disk kept: recovery reads it from the start of the segment that holds R - 1,
- * keeps the whole batches and cuts off the rest (plog_recover.c). No append syncs anything, but the first roll of a fresh log.
+ * keeps the whole batches and cuts off the rest (plog_recover.c). No append syncs anything, but the first roll of a fresh log
+ * and the first append to a file that a killed process may have cut (segment_distrust_tail).
  *
  * Nor does creation: topics are in the metadata, durably, and a partition whose folder is missing is made again. A fresh log is one that no flush has made durable: its folder's name,
  * the names in it, partition.metadata (written, not synced) and the epochs may be gone or torn after a power cut, any of them. Nothing of it was acknowledged as durable, for its R is

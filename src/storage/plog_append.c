@@ -228,23 +228,6 @@ static void fill_appended(const struct plog *log, int64_t base_offset, struct pl
                                   .batches = 1};
 }
 
-/* All appends. A process that was killed in the midst of a truncation may have cut this file without the medium knowing it: what is written now must not meet the old tail
- * again after a power cut, so the first append after an unclean end syncs the file. */
-static enum error write_active(struct plog *log, const struct iovec *iov, int iov_count, const struct segment_batch *batches,
-                               int count)
-{
-    if (log->cut_in_doubt) {
-        struct file *file;
-        enum error error = segment_file(plog_active(log), &file);
-        if (error == OK)
-            error = file_sync(file);
-        if (error != OK)
-            return error == ERR_NO_SPACE ? ERR_IO : error;
-        log->cut_in_doubt = false;
-    }
-    return segment_append(plog_active(log), iov, iov_count, batches, count, log->config.index_interval_bytes);
-}
-
 /* One batch of ours whose producer state is staged, in one or two pieces. */
 static enum error write_one(struct plog *log, const uint8_t *header, const struct iovec *iov, int iov_count)
 {
@@ -254,7 +237,7 @@ static enum error write_one(struct plog *log, const uint8_t *header, const struc
     if (error == OK && due)
         error = plog_roll_at(log, log->end_offset);
     if (error == OK)
-        error = write_active(log, iov, iov_count, &b, 1);
+        error = segment_append(plog_active(log), iov, iov_count, &b, 1, log->config.index_interval_bytes);
     if (error != OK) {
         producer_state_discard(log->producers);
         return plog_broken(log, error);
@@ -321,7 +304,8 @@ static void begin_client_run(const struct plog *log, struct client_run *run, int
 
 static enum error write_batches(struct plog *log, const struct client_run *run)
 {
-    enum error error = write_active(log, run->iov, 2 * run->batches, run->noted, run->batches);
+    enum error error =
+        segment_append(plog_active(log), run->iov, 2 * run->batches, run->noted, run->batches, log->config.index_interval_bytes);
     if (error != OK) {
         producer_state_discard(log->producers);
         return plog_broken(log, error);
@@ -573,7 +557,7 @@ static enum error collect_run(struct plog *log, struct batch_iter *it, struct ru
 static enum error write_run(struct plog *log, const struct run *run)
 {
     struct iovec iov = {(void *)run->start, run->bytes};
-    enum error error = write_active(log, &iov, 1, log->run, run->batches);
+    enum error error = segment_append(plog_active(log), &iov, 1, log->run, run->batches, log->config.index_interval_bytes);
     if (error != OK)
         return error;
     const uint8_t *b = run->start;

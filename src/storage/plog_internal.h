@@ -52,7 +52,6 @@ struct plog {
     int64_t dropped_below; /* while opening: the leader epochs say that the front was dropped up to here */
     bool recovery_point_known; /* while opening: a checkpoint of ours said it */
     bool remains_of_nobody;    /* see plog_is_of_nobody */
-    bool cut_in_doubt;         /* opened after an unclean end, and the active segment was not synced since */
     bool repaired;             /* while opening: something is no longer as the last end left it */
     int32_t last_batch_epoch;
     bool ends_with_own_barrier;

@@ -448,14 +448,13 @@ static enum error settle_durability(struct plog *log, bool clean)
     atomic_store(&log->recovery_point, clean ? log->end_offset : MIN(plog_recovery_point(log), log->end_offset));
     atomic_store(&log->epochs_point, plog_recovery_point(log));
     log->unflushed = plog_recovery_point(log) < log->end_offset;
-    log->cut_in_doubt = !clean;
     return !clean && (log->repaired || log->distrust_cache) ? plog_flush_now(log) : OK;
 }
 
 static enum error open_log(struct plog *log, const struct plog_params *params, struct problem *problem)
 {
     bool clean = params->clean_shutdown;
-    bool epochs_lost = false, created = false;
+    bool epochs_lost = false, created = false, found = true;
     int state_stands = 0;
     enum error error = create_dir(log, &created);
     log->fresh = created || params->recovery_point <= 0;
@@ -467,7 +466,7 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
         error = plog_open_segments(log);
     if (error == OK && log->segment_count == 0) {
         error = create_first_segment(log);
-        clean = false; /* nothing there to trust */
+        found = clean = false; /* nothing there to trust */
     }
     /* The checkpoint may be older than the front of the log: a snapshot from below the first segment has a hole behind it. */
     if (error == OK)
@@ -495,6 +494,8 @@ static enum error open_log(struct plog *log, const struct plog_params *params, s
     producer_state_on_high_watermark(log->producers, plog_high_watermark(log));
     log->dir_unsynced = !clean;
     log->synced_below = clean ? segment_base_offset(plog_active(log)) : 0;
+    if (found && !clean)
+        segment_distrust_tail(plog_active(log));
     return settle_durability(log, clean);
 }
 

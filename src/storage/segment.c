@@ -227,6 +227,11 @@ bool segment_is_blank(const struct segment *s)
     return s->size_bytes == 0 && !s->tail_garbage;
 }
 
+void segment_distrust_tail(struct segment *s)
+{
+    s->tail_garbage = true;
+}
+
 uint64_t segment_index_size_bytes(struct segment *s)
 {
     if (index_file_load(&s->index.file) != OK || index_file_load(&s->time_index.file) != OK ||

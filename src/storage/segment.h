@@ -65,6 +65,8 @@ uint64_t segment_size_bytes(const struct segment *s); /* of the .log */
 uint64_t segment_index_size_bytes(struct segment *s);
 bool segment_is_active(const struct segment *s);
 bool segment_is_blank(const struct segment *s); /* holds nothing, nor what a failed append has left */
+/* A process that was killed may have cut the .log without the medium knowing it: the next append, or the seal, cuts it there durably first, as after a failed append. */
+void segment_distrust_tail(struct segment *s);
 /* The .log, opened if it was not; stays open while a reference is held. For reading without a lock, call this (or segment_read) under the lock first. */
 MUST_CHECK enum error segment_file(struct segment *s, struct file **ret_file);
 /* Whether last_offset fits in 31 bits behind the base offset: roll before an append when not. */

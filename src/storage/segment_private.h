@@ -22,7 +22,7 @@ struct segment {
     struct file *log; /* NULL until first needed; read and write */
     uint64_t size_bytes;
     atomic_bool active;    /* segment_sync reads it without the lock; cleared when the indexes are complete */
-    bool tail_garbage;     /* a failed append left bytes behind size_bytes */
+    bool tail_garbage;     /* bytes may stand behind size_bytes, if only on the medium: of a failed append, or of what a killed process has cut */
     bool deleted;          /* the files carry .deleted */
     int64_t next_offset;   /* -1: not known without a look */
     int64_t durable_below; /* segment_set_durable_below */

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "codec/record_batch.h"
 #include "log_fixture.h"
 #include "os/random.h"
 #include "sim_disk.h"
@@ -685,6 +686,62 @@ static void an_index_that_a_killed_process_cut_stays_cut(void **state)
 }
 
 /* Nobody has looked for its torn tail. */
+static void append_at(struct log_fixture *f, int64_t timestamp, int count)
+{
+    struct batch_spec spec = {
+        .producer_id = NO_PID, .producer_epoch = -1, .base_sequence = -1, .records = 1, .timestamp = timestamp};
+    struct plog_appended a;
+    for (int i = 0; i < count; i++)
+        assert_int_equal(append(f, &spec, &a), OK);
+}
+
+/* A process was killed in the midst of a truncation, and the medium has the old tail yet: it must not come back behind what is written after the start. */
+static void a_tail_that_a_killed_process_cut_does_not_come_back_behind_its_successors(void **state)
+{
+    int survived = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct world w;
+        struct log_fixture *f = &w.f;
+        struct file *file;
+        struct buf all = {0};
+        struct batch_iter it;
+        const uint8_t *batch;
+        char path[300];
+        bool fresh = false;
+        init(&w, seed);
+        log_fixture_open(f);
+        append_at(f, 1000, 6);
+        assert_int_equal(plog_flush_now(f->log), OK);
+        uint64_t half = plog_size_bytes(f->log) / 2;
+        log_fixture_crash(f);
+        f->checkpointed = 3; /* lowered before the cut */
+        snprintf(path, sizeof(path), "%s/00000000000000000000.log", f->params.dir);
+        assert_int_equal(fs_open(&w.disk.fs, path, FILE_WRITE, &file), OK);
+        assert_int_equal(file_truncate(file, half), OK);
+        file_close(file);
+
+        log_fixture_open(f);
+        assert_int_equal(plog_end_offset(f->log), 3);
+        append_at(f, 2000, 2);
+        log_fixture_crash(f);
+        sim_disk_power_cut(&w.disk);
+        log_fixture_open(f);
+        assert_true(plog_end_offset(f->log) >= 3);
+        read_all(f, 0, &all);
+        batch_iter_init(&it, buf_bytes(&all));
+        while (batch_iter_next(&it, &batch) == BATCH_FOUND) {
+            fresh = fresh || batch_base_timestamp(batch) == 2000;
+            assert_true(!fresh || batch_base_timestamp(batch) == 2000);
+        }
+        survived += fresh;
+        buf_fini(&all);
+        log_fixture_close(f);
+        log_fixture_fini(f);
+        sim_disk_fini(&w.disk);
+    }
+    assert_true(survived > 0);
+}
+
 static void a_log_that_could_not_be_opened_makes_no_end_clean(void **state)
 {
     int refused = 0;
@@ -747,6 +804,7 @@ int main(void)
         cmocka_unit_test(what_comes_back_at_the_front_costs_nothing_behind_it),
         cmocka_unit_test(a_log_that_was_emptied_goes_on_where_it_ended),
         cmocka_unit_test(an_index_that_a_killed_process_cut_stays_cut),
+        cmocka_unit_test(a_tail_that_a_killed_process_cut_does_not_come_back_behind_its_successors),
         cmocka_unit_test(creating_logs_waits_for_the_disk_once_for_all),
         cmocka_unit_test(a_first_flush_makes_the_folders_name_durable),
         cmocka_unit_test(a_start_after_a_kill_waits_for_the_disk_once_for_all),
