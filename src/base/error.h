@@ -198,6 +198,12 @@ struct problem {
     char hint[320];
 };
 
+/* No problem, for one that was not set to {0}: on a hot path a kilobyte of zeros is worth avoiding. */
+static inline void problem_clear(struct problem *problem)
+{
+    problem->code = OK;
+    problem->message[0] = problem->detail[0] = problem->hint[0] = '\0';
+}
 /* Sets code and message and clears the rest; returns code. problem may be NULL. */
 enum error problem_set(struct problem *problem, enum error code, const char *format, ...) PRINTF_LIKE(3, 4);
 void problem_detail(struct problem *problem, const char *format, ...) PRINTF_LIKE(2, 3);

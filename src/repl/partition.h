@@ -171,8 +171,8 @@ MUST_CHECK enum error partition_append_barrier(struct partition *p, struct str s
 /* Starts a flush where one is needed. True: the waiter stands until all below `offset` is durable (whatever flush.acks.all says).
  * False: it is already, or *ret_error says why it never will be. */
 bool partition_wait_durable(struct partition *p, int64_t offset, struct partition_waiter *waiter, enum error *ret_error);
-/* The same for callers that may block (helper threads other than the flush's own pool must not all wait here: the mirror's stop
- * uses the waiter). */
+/* All that is in the log now, for callers that may block: each runs the flush itself or waits for the one in flight, on no pool of ours. The mirror's stop
+ * has threads of its own for it. */
 MUST_CHECK enum error partition_flush(struct partition *p);
 
 /* ---- Reading ---- */

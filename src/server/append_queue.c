@@ -23,8 +23,7 @@ void append_queue_add(struct append_queue *q, struct queued_append *a)
 {
     ASSERT(!q->flushing && q->count < APPEND_QUEUE_MAX);
     struct problem *problem = &q->problems[q->count];
-    problem->code = OK;
-    problem->message[0] = problem->detail[0] = problem->hint[0] = '\0';
+    problem_clear(problem);
     a->append.log.problem = problem;
     a->taken = false;
     q->items[q->count++] = a;

@@ -210,8 +210,7 @@ static void append_part(struct produce_part *part)
     struct produce *p = part->produce;
     const struct produce_request *request = p->request->body;
     struct problem problem;
-    problem.code = OK;
-    problem.message[0] = problem.detail[0] = problem.hint[0] = '\0';
+    problem_clear(&problem);
     enum error error = prepare(part, &problem);
     if (error != OK) {
         set_error(part, error, &problem);
