@@ -11,34 +11,15 @@
 
 static enum error client(struct world *w, struct one_log *l, int64_t pid, int records, bool transactional)
 {
-    struct plog_appended a;
-    const struct producer_entry *e = producer_state_get(plog_producers(w->f.log), pid);
-    if (e != NULL && e->current_txn_first_offset >= 0)
-        transactional = true;
-    struct batch_spec spec = {.producer_id = pid,
-                              .producer_epoch = e != NULL ? e->producer_epoch : 0,
-                              .base_sequence = e != NULL ? sequence_increment(producer_entry_last_sequence(e), 1) : 0,
-                              .records = records,
-                              .transactional = transactional};
     l->may_grow = records;
-    return append(&w->f, &spec, &a);
+    return append_next(&w->f, pid, records, transactional);
 }
 
 static enum error copied(struct world *w, struct one_log *l)
 {
     struct buf batches = {0};
     struct plog_appended a;
-    int64_t offset = plog_end_offset(w->f.log);
-    int count = 1 + (int)pick(w, 6);
-    int32_t epoch = MAX(plog_latest_epoch(w->f.log), 0); /* never falls in a log */
-    for (int i = 0; i < count; i++) {
-        offset += (int64_t)pick(w, 3);
-        epoch += (int32_t)pick(w, 2);
-        struct batch_spec spec = {.producer_id = (int64_t)pick(w, 5) - 3, .base_sequence = i, .records = 2};
-        make_copied(&w->f, &spec, offset, epoch, &batches);
-        offset += 2;
-    }
-    l->may_grow = offset - plog_end_offset(w->f.log);
+    l->may_grow = make_chunk(&w->f, &w->random.source, &batches) - plog_end_offset(w->f.log);
     l->epoch_floor = -1; /* an epoch without batches gives way to the source's history */
     enum error error = plog_append_copied(w->f.log, buf_bytes(&batches), &a, NULL);
     buf_fini(&batches);

@@ -106,6 +106,24 @@ void fake_bend(struct fake_source *s,
     mutex_unlock(&s->mutex);
 }
 
+static bool bend_leaders(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena)
+{
+    (void)request;
+    (void)arena;
+    struct metadata_response *r = response;
+    for (int32_t t = 0; api_key == API_METADATA && t < r->topics_n; t++)
+        for (int32_t p = 0; p < r->topics[t].partitions_n; p++)
+            r->topics[t].partitions[p].leader_id = *(int32_t *)arg;
+    return true;
+}
+
+void fake_bend_leaders(struct fake_source *s, int32_t leader_id)
+{
+    fake_bend(s, NULL, NULL);
+    s->bent_leader_id = leader_id;
+    fake_bend(s, bend_leaders, &s->bent_leader_id);
+}
+
 int fake_fetches(struct fake_source *s)
 {
     mutex_lock(&s->mutex);

@@ -64,6 +64,7 @@ struct fake_source {
     /* Changes an honest answer before it is sent; under the mutex. NULL: all are honest. Returns false to send no answer and end the connection. */
     bool (*bend)(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena);
     void *bend_arg;
+    int32_t bent_leader_id;
     int listen_fd, port;
     int fds[32];
     int wake[2];
@@ -83,5 +84,7 @@ void fake_set_log_start(struct fake_source *s, struct fake_topic *t, int partiti
 int fake_fetches(struct fake_source *s);
 void fake_bend(struct fake_source *s,
                bool (*bend)(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena), void *arg);
+/* Metadata names this broker as the leader of everything. */
+void fake_bend_leaders(struct fake_source *s, int32_t leader_id);
 
 #endif

@@ -483,24 +483,12 @@ static void a_broker_of_another_cluster_is_not_copied_from(void **state)
     goes_on(5, 5);
 }
 
-static bool a_leader_that_is_no_broker(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena)
-{
-    (void)arg;
-    (void)request;
-    (void)arena;
-    struct metadata_response *r = response;
-    for (int32_t t = 0; api_key == API_METADATA && t < r->topics_n; t++)
-        for (int32_t p = 0; p < r->topics[t].partitions_n; p++)
-            r->topics[t].partitions[p].leader_id = 99;
-    return true;
-}
-
 static void a_leader_that_is_no_broker_is_waited_for(void **state)
 {
     (void)state;
     mirrored();
     fixture_stop(&f, true);
-    fake_bend(&source, a_leader_that_is_no_broker, NULL);
+    fake_bend_leaders(&source, 99); /* no broker */
     fixture_start(&f);
     usleep(300000); /* some refreshes */
     fixture_await_state(&f, "orders", 0, "MIRRORING");

@@ -242,24 +242,12 @@ static void an_old_sources_history_is_looked_at_before_copying_goes_on(void **st
 
 /* ---- Others ---- */
 
-static bool no_leader(void *arg, int16_t api_key, const void *request, void *response, struct arena *arena)
-{
-    (void)arg;
-    (void)request;
-    (void)arena;
-    struct metadata_response *r = response;
-    for (int32_t t = 0; api_key == API_METADATA && t < r->topics_n; t++)
-        for (int32_t p = 0; p < r->topics[t].partitions_n; p++)
-            r->topics[t].partitions[p].leader_id = -1;
-    return true;
-}
-
 static void a_partition_without_leader_is_told_and_waited_for(void **state)
 {
     (void)state;
     mirrored(NULL);
     fixture_stop(&f, true);
-    fake_bend(&source, no_leader, NULL);
+    fake_bend_leaders(&source, -1);
     fixture_start(&f);
     await_text("orders-0 has no leader at the source", "");
     fixture_await_state(&f, "orders", 0, "MIRRORING");

@@ -350,9 +350,9 @@ static void release_piece(void *arg)
     released_pieces++;
 }
 
-static void file_pieces_are_sent(void **state)
+/* Of 4 MiB, and the request that it answers. */
+static FILE *file_for_an_answer(struct world *w)
 {
-    struct world *w = *state;
     FILE *f = tmpfile();
     uint8_t block[4096];
     for (int i = 0; i < 1024; i++) {
@@ -363,6 +363,13 @@ static void file_pieces_are_sent(void **state)
     released_pieces = 0;
     send_frame(w, "a", 1);
     settle(w);
+    return f;
+}
+
+static void file_pieces_are_sent(void **state)
+{
+    struct world *w = *state;
+    FILE *f = file_for_an_answer(w);
     struct chain c;
     struct buf expected = {0};
     chain_init(&c);
@@ -393,19 +400,10 @@ static void file_pieces_are_sent(void **state)
     fclose(f);
 }
 
-/* A file of 4 MiB, and the answer that is its content. */
+/* The answer that is its content. */
 static FILE *answer_with_a_file(struct world *w, struct buf *ret_expected)
 {
-    FILE *f = tmpfile();
-    uint8_t block[4096];
-    for (int i = 0; i < 1024; i++) {
-        memset(block, i, sizeof(block));
-        assert_int_equal(fwrite(block, 1, sizeof(block), f), sizeof(block));
-    }
-    fflush(f);
-    released_pieces = 0;
-    send_frame(w, "a", 1);
-    settle(w);
+    FILE *f = file_for_an_answer(w);
     struct chain c;
     chain_init(&c);
     chain_append(&c, "front", 5);

@@ -251,6 +251,33 @@ static int64_t append_ok(struct log_fixture *f, const struct batch_spec *spec)
     return appended.base_offset;
 }
 
+enum error append_next(struct log_fixture *f, int64_t pid, int records, bool transactional)
+{
+    struct plog_appended a;
+    const struct producer_entry *e = producer_state_get(plog_producers(f->log), pid);
+    struct batch_spec spec = {.producer_id = pid,
+                              .producer_epoch = e != NULL ? e->producer_epoch : 0,
+                              .base_sequence = e != NULL ? sequence_increment(producer_entry_last_sequence(e), 1) : 0,
+                              .records = records,
+                              .transactional = transactional || (e != NULL && e->current_txn_first_offset >= 0)};
+    return append(f, &spec, &a);
+}
+
+int64_t make_chunk(struct log_fixture *f, struct random_source *random, struct buf *out)
+{
+    int64_t offset = plog_end_offset(f->log);
+    int count = 1 + (int)random_below(random, 6);
+    int32_t epoch = MAX(plog_latest_epoch(f->log), 0); /* never falls in a log */
+    for (int i = 0; i < count; i++) {
+        offset += (int64_t)random_below(random, 3);
+        epoch += (int32_t)random_below(random, 2);
+        struct batch_spec spec = {.producer_id = (int64_t)random_below(random, 5) - 3, .base_sequence = i, .records = 2};
+        make_copied(f, &spec, offset, epoch, out);
+        offset += 2;
+    }
+    return offset;
+}
+
 int64_t append_plain(struct log_fixture *f, int n)
 {
     return append_ok(f, &(struct batch_spec){.producer_id = NO_PID, .producer_epoch = -1, .base_sequence = -1, .records = n});

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "os/random.h"
 #include "storage/plog.h"
 
 #define OWN_CLUSTER "own-cluster"
@@ -62,6 +63,10 @@ void make_copied(struct log_fixture *f, const struct batch_spec *spec, int64_t b
                  struct buf *out);
 /* Validates and appends; returns plog_append_client's answer. */
 enum error append(struct log_fixture *f, const struct batch_spec *spec, struct plog_appended *ret_appended);
+/* What producer `pid` sends next: epoch and sequence go on from its state; in its transaction, while one is open. */
+enum error append_next(struct log_fixture *f, int64_t pid, int records, bool transactional);
+/* One to six batches as they would be copied behind the log's end, with gaps, rising epochs and producers by chance. Returns where they end. */
+int64_t make_chunk(struct log_fixture *f, struct random_source *random, struct buf *out);
 /* n records of nobody; asserts success. */
 int64_t append_plain(struct log_fixture *f, int n);
 /* The same for an idempotent producer. */

@@ -61,6 +61,13 @@ static void must_open(struct world *w)
         fail_msg("%s (%s)", problem.message, problem.detail);
 }
 
+/* Opens, and the log "t-0" is there. */
+static void must_find(struct world *w)
+{
+    must_open(w);
+    assert_int_equal(log_manager_get(w->manager, STR("t"), 0, &w->f.log), OK);
+}
+
 static enum error create(struct world *w)
 {
     struct uuid id = {{1}};
@@ -96,8 +103,7 @@ static void the_directory_and_its_folders_have_durable_names(void **state)
         append_plain(&w.f, 3);
         assert_int_equal(plog_flush_now(w.f.log), OK);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), 3);
         fini(&w);
     }
@@ -119,8 +125,7 @@ static void a_folder_that_is_found_is_made_durable_too(void **state)
         append_plain(&w.f, 3);
         assert_int_equal(plog_flush_now(w.f.log), OK);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), 3);
         fini(&w);
     }
@@ -211,8 +216,7 @@ static void what_comes_back_at_the_front_costs_nothing_behind_it(void **state)
             continue;
         }
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_true(plog_end_offset(w.f.log) >= 24);
         assert_no_hole(&w.f);
         fini(&w);
@@ -241,8 +245,7 @@ static void a_log_that_was_emptied_goes_on_where_it_ended(void **state)
         assert_true(removed > 0);
         assert_int_equal(plog_start_offset(w.f.log), 12);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), 12);
         assert_int_equal(plog_latest_epoch(w.f.log), 1);
         assert_no_hole(&w.f);
@@ -307,8 +310,7 @@ static void a_first_flush_makes_the_folders_name_durable(void **state)
         append_plain(&w.f, 3);
         assert_int_equal(plog_flush_now(w.f.log), OK);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), 3);
         fini(&w);
     }
@@ -397,8 +399,7 @@ static void what_is_left_of_a_log_that_was_never_flushed_is_its_front(void **sta
         append_plain(&w.f, 2);
         assert_int_equal(plog_flush_now(w.f.log), OK);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), end_offset + 2);
         id = plog_topic_id(w.f.log);
         assert_int_equal(id.b[0], 1);
@@ -474,8 +475,7 @@ static void a_flush_that_finds_no_room_is_tried_again(void **state)
         assert_int_equal(plog_recovery_point(w.f.log), 0);
         assert_int_equal(plog_flush_now(w.f.log), OK);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), 2);
         assert_int_equal(plog_latest_epoch(w.f.log), 5);
         fini(&w);
@@ -500,8 +500,7 @@ static void after_a_failed_sync_the_next_start_reads_the_medium(void **state)
         int64_t durable = plog_end_offset(w.f.log);
         assert_int_equal(plog_recovery_point(w.f.log), durable);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), durable);
         fini(&w);
     }
@@ -532,12 +531,10 @@ static void the_medium_is_read_however_many_starts_it_takes(void **state)
         if (error != OK)
             w.manager = NULL;
         end(&w, false, false);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         int64_t durable = plog_end_offset(w.f.log);
         end(&w, false, true);
-        must_open(&w);
-        assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+        must_find(&w);
         assert_int_equal(plog_end_offset(w.f.log), durable);
         assert_no_hole(&w.f);
         fini(&w);
@@ -600,8 +597,7 @@ static void a_checkpoint_that_cannot_be_read_now_stops_the_start(void **state)
         memset(w.disk.failed_path, 0, sizeof(w.disk.failed_path));
     }
     assert_true(refused >= 3);
-    must_open(&w);
-    assert_int_equal(log_manager_get(w.manager, STR("t"), 0, &w.f.log), OK);
+    must_find(&w);
     fini(&w);
 }
 

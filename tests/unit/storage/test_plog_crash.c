@@ -72,34 +72,11 @@ static void world_fini(struct world *w)
     buf_fini(&w->before);
 }
 
-static enum error client(struct world *w, int64_t pid, int records, bool transactional)
-{
-    struct plog_appended a;
-    const struct producer_entry *e = producer_state_get(plog_producers(w->f.log), pid);
-    if (e != NULL && e->current_txn_first_offset >= 0)
-        transactional = true;
-    struct batch_spec spec = {.producer_id = pid,
-                              .producer_epoch = e != NULL ? e->producer_epoch : 0,
-                              .base_sequence = e != NULL ? sequence_increment(producer_entry_last_sequence(e), 1) : 0,
-                              .records = records,
-                              .transactional = transactional};
-    return append(&w->f, &spec, &a);
-}
-
 static enum error copied(struct world *w)
 {
     struct buf batches = {0};
     struct plog_appended a;
-    int64_t offset = plog_end_offset(w->f.log);
-    int count = 1 + (int)pick(w, 6);
-    int32_t epoch = MAX(plog_latest_epoch(w->f.log), 0); /* never falls in a log */
-    for (int i = 0; i < count; i++) {
-        offset += (int64_t)pick(w, 3);
-        epoch += (int32_t)pick(w, 2);
-        struct batch_spec spec = {.producer_id = (int64_t)pick(w, 5) - 3, .base_sequence = i, .records = 2};
-        make_copied(&w->f, &spec, offset, epoch, &batches);
-        offset += 2;
-    }
+    make_chunk(&w->f, &w->random.source, &batches);
     enum error error = plog_append_copied(w->f.log, buf_bytes(&batches), &a, NULL);
     buf_fini(&batches);
     return error;
@@ -143,10 +120,10 @@ static enum error step(struct world *w)
         manual_clock_advance(&w->f.clock, 40000);
         return plog_remove_deleted(log);
     case 12:
-        return client(w, 3, 1 + (int)pick(w, 3), true);
+        return append_next(&w->f, 3, 1 + (int)pick(w, 3), true);
     default:
         records = 1 + (int)pick(w, 4);
-        return client(w, 1 + (int64_t)pick(w, 2), records, false);
+        return append_next(&w->f, 1 + (int64_t)pick(w, 2), records, false);
     }
 }
 
